@@ -69,6 +69,9 @@ type Graph struct {
 	refs       [][]Edge
 	referrers  [][]Edge
 	unseen     map[ID][]Edge // owner edges to what was not seen
+	missing    map[ID][]Edge // spec edges to what was not seen
+	scope      scope
+	whole      *Graph // of a Hierarchy: the graph that it is a part of
 }
 
 // Len is the number of objects that were seen.
@@ -123,7 +126,7 @@ func (g *Graph) Referenced(id ID) bool {
 	if i, ok := g.index[id]; ok {
 		return len(g.dependents[i]) > 0 || len(g.referrers[i]) > 0
 	}
-	return len(g.unseen[id]) > 0
+	return len(g.unseen[id]) > 0 || len(g.missing[id]) > 0
 }
 
 // Owners are an object's owner and soft edges, owner references first and in
@@ -139,11 +142,18 @@ func (g *Graph) Dependents(id ID) []Edge {
 	return g.edges(g.dependents, id)
 }
 
-// SpecRefs are the references that an object's spec makes.
+// SpecRefs are the references that an object's spec makes, sorted by field. The
+// slice must not be changed.
 func (g *Graph) SpecRefs(id ID) []Edge { return g.edges(g.refs, id) }
 
-// Referrers are the spec references that point to an object, sorted by referrer.
-func (g *Graph) Referrers(id ID) []Edge { return g.edges(g.referrers, id) }
+// Referrers are the spec references that point to an object, sorted by referrer,
+// also where the object itself was not seen. The slice must not be changed.
+func (g *Graph) Referrers(id ID) []Edge {
+	if _, ok := g.index[id]; !ok {
+		return g.missing[id]
+	}
+	return g.edges(g.referrers, id)
+}
 
 func (g *Graph) edges(of [][]Edge, id ID) []Edge {
 	i, ok := g.index[id]
@@ -163,103 +173,7 @@ func (g *Graph) Controller(id ID) (Edge, bool) {
 	return Edge{}, false
 }
 
-// Unseen gives the owners that were named and not seen, sorted.
+// Unseen gives the owners that were named and not seen, sorted. Dependents says by whom.
 func (g *Graph) Unseen() []ID {
 	return slices.SortedFunc(maps.Keys(g.unseen), ID.Compare)
-}
-
-// Hierarchy is the part of the graph that root owns, directly or not, by
-// identity: a stale UID does not break the chain. Cycles are survived.
-func (g *Graph) Hierarchy(root ID) *Graph {
-	return g.subgraph(g.reach(root, func(i int, visit func(ID)) {
-		for _, e := range g.dependents[i] {
-			visit(e.From)
-		}
-	}))
-}
-
-// Belongs gives everything that belongs to a Cluster, sorted by ID, the Cluster
-// first among equals: what it owns, what is labelled or says (spec.clusterName)
-// that it is the Cluster's, what those refer to, and the owners of all of them.
-// Owner references may all be missing, as after a restore. Other Clusters never
-// belong, nor what only they own.
-func (g *Graph) Belongs(cluster ID) []ID {
-	// What a core member owns belongs; of the shared ones only references and owners do:
-	// a ClusterClass softly owns other Clusters, a ClusterResourceSet their bindings.
-	core := map[int]bool{}
-	var order []int
-	add := func(id ID, isCore bool) {
-		i, ok := g.index[id]
-		if !ok || (id != cluster && id.GroupKind() == Cluster) {
-			return
-		}
-		was, seen := core[i]
-		if seen && (was || !isCore) {
-			return
-		}
-		core[i] = isCore
-		order = append(order, i)
-	}
-	add(cluster, true)
-	for _, i := range g.byLabel[cluster] {
-		add(g.objects[i].ID, true)
-	}
-	for _, e := range g.Referrers(cluster) {
-		if e.Field == FieldClusterName {
-			add(e.From, true)
-		}
-	}
-	for n := 0; n < len(order); n++ {
-		i := order[n]
-		if core[i] {
-			for _, e := range g.dependents[i] {
-				add(e.From, true)
-			}
-		}
-		for _, e := range g.refs[i] {
-			// What a member refers to beside it is the Cluster's too, with all that it
-			// owns; a ClusterClass and things in other namespaces are shared.
-			add(e.To, core[i] && e.To.Namespace == cluster.Namespace && e.To.GroupKind() != ClusterClass)
-		}
-		for _, e := range g.owners[i] {
-			add(e.To, false)
-		}
-	}
-	out := make([]ID, 0, len(core))
-	for i := range core {
-		out = append(out, g.objects[i].ID)
-	}
-	slices.SortFunc(out, ID.Compare)
-	return out
-}
-
-func (g *Graph) reach(root ID, next func(int, func(ID))) []int {
-	i, ok := g.index[root]
-	if !ok {
-		return nil
-	}
-	seen := map[int]bool{i: true}
-	queue := []int{i}
-	for n := 0; n < len(queue); n++ {
-		next(queue[n], func(id ID) {
-			if j, ok := g.index[id]; ok && !seen[j] {
-				seen[j] = true
-				queue = append(queue, j)
-			}
-		})
-	}
-	return queue
-}
-
-func (g *Graph) subgraph(members []int) *Graph {
-	b := Builder{kinds: g.kinds, listed: g.listed}
-	for _, i := range members {
-		b.Add(*g.objects[i])
-	}
-	// Members come from a graph that was built, so neither error of Build can occur.
-	sub, err := b.Build()
-	if err != nil {
-		return &Graph{}
-	}
-	return sub
 }

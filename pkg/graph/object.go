@@ -82,7 +82,10 @@ const (
 	FieldBootstrapConfigRef = "spec.bootstrap.configRef"
 	// FieldDataSecret is a Machine's bootstrap data Secret (a name in its own namespace).
 	FieldDataSecret = "spec.bootstrap.dataSecretName"
-	FieldClassRef   = "spec.topology.classRef"
+	// FieldTemplateDataSecret is the same in a MachinePool, and in the template of a
+	// MachineDeployment or MachineSet whose user provides the bootstrap data.
+	FieldTemplateDataSecret = "spec.template.spec.bootstrap.dataSecretName"
+	FieldClassRef           = "spec.topology.classRef"
 	// FieldClusterName is the Cluster that an object says it belongs to (spec.clusterName).
 	FieldClusterName = "spec.clusterName"
 )

@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot takes the ownership graph of one Cluster: everything that belongs to
-// it, without our own marks, so that the record describes the state as it was
-// without us, and without the record's own ConfigMaps.
+// Snapshot takes the ownership graph of one Cluster: what belongs to it and moves,
+// and what of the rest is owned, says that it is the Cluster's or is referred to.
+// What is merely labelled and stays behind is nobody's loss and would be waited
+// for in vain. Our own marks and the record's own ConfigMaps are left out, so that
+// the record describes the state as it was without us.
 func (g *Graph) Snapshot(cluster ID) Snapshot {
 	moves := map[ID]bool{}
 	for _, m := range g.MoveSet() {
@@ -26,13 +28,14 @@ func (g *Graph) Snapshot(cluster ID) Snapshot {
 func (g *Graph) SnapshotOf(cluster ID, moves func(ID) bool) Snapshot {
 	s := Snapshot{Cluster: cluster}
 	for _, id := range g.Belongs(cluster) {
-		o := g.objects[g.index[id]]
-		if IsRecord(o) {
+		i := g.index[id]
+		o := g.objects[i]
+		if IsRecord(o) || (!moves(id) && len(g.owners[i]) == 0 && len(g.refs[i]) == 0 && !g.Referenced(id)) {
 			continue
 		}
 		n := SnapshotNode{
 			ID: o.ID, UID: string(o.UID), APIVersion: o.APIVersion,
-			Refs: o.Refs, Facts: o.Facts, Moves: moves(id),
+			Facts: o.Facts, Moves: moves(id),
 			Labels:       without(o.Labels, AdoptionLabel),
 			Annotations:  without(o.Annotations, HeldAnnotation, RecordAnnotation, ReleasedAnnotation, AdoptedAnnotation),
 			PausedByUser: o.Facts.Paused,
@@ -51,7 +54,10 @@ func (g *Graph) SnapshotOf(cluster ID, moves func(ID) bool) Snapshot {
 		if len(n.Annotations) == 0 {
 			n.Annotations = nil
 		}
-		for _, e := range g.owners[g.index[id]] {
+		for _, e := range g.refs[i] {
+			n.Refs = append(n.Refs, Ref{Field: e.Field, To: e.To})
+		}
+		for _, e := range g.owners[i] {
 			if e.Kind != Owner {
 				continue
 			}

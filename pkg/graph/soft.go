@@ -17,16 +17,17 @@ func ParseSecretName(name string) (cluster, purpose string, ok bool) {
 	return "", "", false
 }
 
-// softEdges are the owners that an object has by convention and not by an owner
-// reference (clusterctl's objectGraph.setSoftOwnership).
-func (g *Graph) softEdges(o *Object) []Edge {
+// softEdge is to the owner that an object has by convention and not by an owner
+// reference (clusterctl's objectGraph.setSoftOwnership); false without one, and
+// where that owner was not seen: a convention promises nothing.
+func (g *Graph) softEdge(o *Object) (Edge, bool) {
 	var to ID
 	switch o.GroupKind() {
 	case Secret:
 		// A Secret with any owner, even a dangling one, is not softly owned.
 		cluster, _, ok := ParseSecretName(o.Name)
 		if len(o.Owners) > 0 || !ok {
-			return nil
+			return Edge{}, false
 		}
 		to = ID{Cluster.Group, Cluster.Kind, o.Namespace, cluster}
 	case Cluster:
@@ -34,12 +35,12 @@ func (g *Graph) softEdges(o *Object) []Edge {
 	case ClusterResourceSetBinding:
 		to = refTo(o, FieldClusterName)
 	default:
-		return nil
+		return Edge{}, false
 	}
 	if _, ok := g.index[to]; !ok {
-		return nil
+		return Edge{}, false
 	}
-	return []Edge{{From: o.ID, To: to, Kind: Soft, State: Live}}
+	return Edge{From: o.ID, To: to, Kind: Soft, State: Live}, true
 }
 
 func refTo(o *Object, field string) ID {
