@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/move-hook/move-hook/pkg/graph"
 )
 
 // FieldManager is the name under which the API server knows our writes.
@@ -56,7 +58,8 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	kinds *Discovery
-	said  map[string]string
+	// said is the last Event about each object.
+	said map[graph.ID]string
 }
 
 // Open reads a kubeconfig. It talks to no server yet. The error names the file
@@ -111,20 +114,23 @@ func OpenConfig(cfg *rest.Config, name string) (*Cluster, error) {
 	// The server's own fairness limits us; a client-side limit only hides who waits.
 	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, 0, nil
 	cfg.WarningHandler = rest.NoWarnings{}
-	c := &Cluster{name: name, host: cfg.Host, namespace: metav1.NamespaceDefault, clock: &clock{}, said: map[string]string{}}
+	c := &Cluster{name: name, host: cfg.Host, namespace: metav1.NamespaceDefault, clock: &clock{}, said: map[graph.ID]string{}}
 	cfg.Wrap(c.clock.wrap)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", name, err)
 	}
+	// Clients that never watch need no context to end a request that nobody answers.
+	bounded := *httpClient
+	bounded.Timeout = requestTimeout
 	raw := rest.CopyConfig(cfg)
 	raw.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	var errs [5]error
-	c.discovery, errs[0] = discovery.NewDiscoveryClientForConfigAndClient(cfg, httpClient)
+	c.discovery, errs[0] = discovery.NewDiscoveryClientForConfigAndClient(cfg, &bounded)
 	c.metadata, errs[1] = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), httpClient)
 	c.dynamic, errs[2] = dynamic.NewForConfigAndClient(cfg, httpClient)
-	c.clientset, errs[3] = kubernetes.NewForConfigAndClient(cfg, httpClient)
-	c.raw, errs[4] = rest.UnversionedRESTClientForConfigAndClient(raw, httpClient)
+	c.clientset, errs[3] = kubernetes.NewForConfigAndClient(cfg, &bounded)
+	c.raw, errs[4] = rest.UnversionedRESTClientForConfigAndClient(raw, &bounded)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", name, err)
 	}

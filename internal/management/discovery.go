@@ -104,33 +104,9 @@ func (c *Cluster) Refresh(ctx context.Context) (*Discovery, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	d := &Discovery{kinds: map[graph.GroupKind]Kind{}}
-	lists, err := c.discovery.ServerPreferredResources()
-	var partial *discovery.ErrGroupDiscoveryFailed
-	switch {
-	case errors.As(err, &partial):
-		for gv, why := range partial.Groups {
-			d.Warnings = append(d.Warnings, Warning{What: "API group " + gv.String(), Why: why.Error()})
-		}
-		slices.SortFunc(d.Warnings, func(a, b Warning) int { return strings.Compare(a.What, b.What) })
-	case err != nil:
+	names, err := c.served(ctx, d)
+	if err != nil {
 		return nil, fmt.Errorf("asking %s which kinds it serves: %w", c.name, err)
-	}
-	resources := map[string]graph.GroupKind{} // by the CRD's name, plural.group
-	for _, list := range lists {
-		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") {
-				continue
-			}
-			gk := graph.GroupKind{Group: graph.GroupOf(list.GroupVersion), Kind: r.Kind}
-			resources[r.Name+"."+gk.Group] = gk
-			d.kinds[gk] = Kind{
-				Resource: r.Name,
-				KindInfo: graph.KindInfo{
-					GroupKind: gk, APIVersion: list.GroupVersion, Namespaced: r.Namespaced,
-					Discovered: gk == graph.Secret || gk == graph.ConfigMap,
-				},
-			}
-		}
 	}
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	found, err := c.metadata.Resource(crds).List(ctx, metav1.ListOptions{LabelSelector: graph.ClusterctlLabel})
@@ -138,7 +114,7 @@ func (c *Cluster) Refresh(ctx context.Context) (*Discovery, error) {
 		return nil, fmt.Errorf("listing the CustomResourceDefinitions that clusterctl installed on %s: %w", c.name, err)
 	}
 	for _, crd := range found.Items {
-		gk, ok := resources[crd.Name]
+		gk, ok := names[crd.Name]
 		if !ok {
 			d.Warnings = append(d.Warnings, Warning{What: "CustomResourceDefinition " + crd.Name, Why: "it is installed and the server does not serve it"})
 			continue
@@ -155,4 +131,58 @@ func (c *Cluster) Refresh(ctx context.Context) (*Discovery, error) {
 	c.kinds = d
 	c.mu.Unlock()
 	return d, nil
+}
+
+// served asks for every kind in its preferred version, and returns their names as
+// CRDs have them, plural.group. What an aggregated API server does not answer
+// becomes a Warning.
+func (c *Cluster) served(ctx context.Context, d *Discovery) (map[string]graph.GroupKind, error) {
+	lists, err := c.preferred(ctx)
+	var partial *discovery.ErrGroupDiscoveryFailed
+	switch {
+	case errors.As(err, &partial):
+		for gv, why := range partial.Groups {
+			d.Warnings = append(d.Warnings, Warning{What: "API group " + gv.String(), Why: why.Error()})
+		}
+		slices.SortFunc(d.Warnings, func(a, b Warning) int { return strings.Compare(a.What, b.What) })
+	case err != nil:
+		return nil, err
+	}
+	names := map[string]graph.GroupKind{}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			gk := graph.GroupKind{Group: graph.GroupOf(list.GroupVersion), Kind: r.Kind}
+			names[r.Name+"."+gk.Group] = gk
+			d.kinds[gk] = Kind{
+				Resource: r.Name,
+				KindInfo: graph.KindInfo{
+					GroupKind: gk, APIVersion: list.GroupVersion, Namespaced: r.Namespaced,
+					Discovered: gk == graph.Secret || gk == graph.ConfigMap,
+				},
+			}
+		}
+	}
+	return names, nil
+}
+
+// preferred does not outlive ctx, which client-go's discovery does not take.
+func (c *Cluster) preferred(ctx context.Context) ([]*metav1.APIResourceList, error) {
+	type answer struct {
+		lists []*metav1.APIResourceList
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		lists, err := c.discovery.ServerPreferredResources()
+		answers <- answer{lists, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.lists, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

@@ -3,6 +3,8 @@ package management
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +51,14 @@ func (c *Cluster) Stream(k Kind, namespace string, whole bool) Stream {
 	return Stream{kind: k, namespace: namespace, whole: whole && k.GroupKind != graph.Secret, cluster: c}
 }
 
+// String is the kind, and the namespace unless it is all.
+func (s Stream) String() string {
+	if s.namespace == "" {
+		return s.kind.GroupKind.String()
+	}
+	return s.kind.GroupKind.String() + " in namespace " + s.namespace
+}
+
 // List asks for one page.
 func (s Stream) List(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if s.whole {
@@ -69,7 +79,9 @@ func (s Stream) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 func (s Stream) Convert(o runtime.Object) (graph.Object, error) {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		return graph.Extract(o.Object)
+		out, err := graph.Extract(o.Object)
+		s.cluster.settle(&out)
+		return out, err
 	case *metav1.PartialObjectMetadata:
 		return fromMetadata(s.kind.KindInfo, &o.ObjectMeta), nil
 	default:
@@ -82,7 +94,7 @@ func fromMetadata(k graph.KindInfo, m *metav1.ObjectMeta) graph.Object {
 	o := graph.Object{
 		ID:  graph.ID{Group: k.Group, Kind: k.Kind, Namespace: m.Namespace, Name: m.Name},
 		UID: m.UID, ResourceVersion: m.ResourceVersion, APIVersion: k.APIVersion,
-		Created: m.CreationTimestamp.Time, Owners: m.OwnerReferences,
+		Created: m.CreationTimestamp.UTC(), Owners: m.OwnerReferences,
 		Labels: m.Labels, Annotations: m.Annotations,
 		Deleting: m.DeletionTimestamp != nil, Finalizers: m.Finalizers,
 	}
@@ -92,39 +104,103 @@ func fromMetadata(k graph.KindInfo, m *metav1.ObjectMeta) graph.Object {
 	return o
 }
 
-// All lists page by page. A continue token that expired on the way starts the
-// list anew, so that what comes back is one consistent set per attempt.
-func (s Stream) All(ctx context.Context) ([]graph.Object, error) {
-	var out []graph.Object
-	o := metav1.ListOptions{Limit: pageSize}
-	for restarts := 0; ; {
-		page, err := s.List(ctx, o)
-		if apierrors.IsResourceExpired(err) && o.Continue != "" && restarts < 3 {
-			restarts++
-			o.Continue, out = "", out[:0]
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch page := page.(type) {
-		case *unstructured.UnstructuredList:
-			for i := range page.Items {
-				obj, err := graph.Extract(page.Items[i].Object)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, obj)
-			}
-			o.Continue = page.GetContinue()
-		case *metav1.PartialObjectMetadataList:
-			for i := range page.Items {
-				out = append(out, fromMetadata(s.kind.KindInfo, &page.Items[i].ObjectMeta))
-			}
-			o.Continue = page.GetContinue()
-		}
-		if o.Continue == "" {
-			return out, nil
+// settle takes the namespace from references to cluster-scoped kinds: a spec does
+// not tell, so graph.Extract assumes the referrer's.
+func (c *Cluster) settle(o *graph.Object) {
+	c.mu.Lock()
+	d := c.kinds
+	c.mu.Unlock()
+	if d == nil {
+		return
+	}
+	for i, ref := range o.Refs {
+		if k, ok := d.Find(ref.To.GroupKind()); ok && !k.Namespaced {
+			o.Refs[i].To.Namespace = ""
 		}
 	}
+}
+
+// All gives every object of one consistent list.
+func (s Stream) All(ctx context.Context) ([]graph.Object, error) {
+	out, _, err := s.upTo(ctx, math.MaxInt)
+	return out, err
+}
+
+// upTo is All for a kind of which only some objects may be worth reading: it stops
+// after the page that goes beyond most, and then is not complete.
+//
+// Where the server has forgotten the list before its last page (410 Gone), it is
+// read anew and in one answer: what two lists say together was never so.
+func (s Stream) upTo(ctx context.Context, most int) (out []graph.Object, complete bool, err error) {
+	out, complete, err = s.pages(ctx, pageSize, most)
+	if apierrors.IsResourceExpired(err) {
+		out, complete, err = s.pages(ctx, 0, most)
+	}
+	return out, complete, err
+}
+
+func (s Stream) pages(ctx context.Context, limit int64, most int) (out []graph.Object, complete bool, err error) {
+	o := metav1.ListOptions{Limit: limit}
+	for {
+		o.Continue, err = s.page(ctx, o, func(obj graph.Object) { out = append(out, obj) })
+		switch {
+		case err != nil:
+			return nil, false, err
+		case o.Continue == "":
+			return out, true, nil
+		case len(out) > most:
+			return out, false, nil
+		}
+	}
+}
+
+// page hands over the objects of one page and returns the token of the next.
+func (s Stream) page(ctx context.Context, o metav1.ListOptions, add func(graph.Object)) (more string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if s.whole {
+		return s.wholePage(ctx, o, add)
+	}
+	page, err := s.cluster.metadata.Resource(s.kind.GVR()).Namespace(s.namespace).List(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	for i := range page.Items {
+		add(fromMetadata(s.kind.KindInfo, &page.Items[i].ObjectMeta))
+	}
+	return page.GetContinue(), nil
+}
+
+// wholePage decodes a page while it arrives, one object at a time: a page of
+// whole objects never is in memory as a whole.
+func (s Stream) wholePage(ctx context.Context, o metav1.ListOptions, add func(graph.Object)) (more string, err error) {
+	gvr := s.kind.GVR()
+	path := []string{"/apis", gvr.Group, gvr.Version}
+	if gvr.Group == "" {
+		path = []string{"/api", gvr.Version}
+	}
+	if s.namespace != "" {
+		path = append(path, "namespaces", s.namespace)
+	}
+	request := s.cluster.raw.Get().AbsPath(append(path, gvr.Resource)...).SetHeader("Accept", "application/json")
+	if o.Limit > 0 {
+		request.Param("limit", strconv.FormatInt(o.Limit, 10))
+	}
+	if o.Continue != "" {
+		request.Param("continue", o.Continue)
+	}
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	return decodeList(body, func(w *wireObject) error {
+		obj, err := w.object(s.kind.KindInfo)
+		if err != nil {
+			return err
+		}
+		s.cluster.settle(&obj)
+		add(obj)
+		return nil
+	})
 }

@@ -2,6 +2,8 @@ package management
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,15 +12,18 @@ import (
 )
 
 // Tell writes a Kubernetes Event on the object, so that `kubectl describe` shows
-// it. The same words about the same object are said once per process. Best effort:
-// the returned error is for the log only.
+// it. What was said last about an object is not said again: that is remembered for
+// this process, for saying only. Best effort: the error is for the log.
 func (c *Cluster) Tell(ctx context.Context, e adopt.Event) error {
-	key := e.On.String() + "/" + e.Reason
+	if e.On.IsZero() {
+		return nil
+	}
+	words := e.Reason + ": " + e.Message
 	c.mu.Lock()
-	same := c.said[key] == e.Message
-	c.said[key] = e.Message
+	same := c.said[e.On.ID] == words
+	c.said[e.On.ID] = words
 	c.mu.Unlock()
-	if same || e.On.IsZero() {
+	if same {
 		return nil
 	}
 	kind := corev1.EventTypeNormal
@@ -38,9 +43,13 @@ func (c *Cluster) Tell(ctx context.Context, e adopt.Event) error {
 		},
 		Reason: e.Reason, Message: truncate(e.Message), Type: kind, Count: 1,
 		FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: FieldManager},
+		Source:              corev1.EventSource{Component: FieldManager},
+		ReportingController: FieldManager,
 	}, metav1.CreateOptions{FieldManager: FieldManager})
-	return err
+	if err != nil {
+		return fmt.Errorf("writing an Event on %s: %w", e.On.ID, err)
+	}
+	return nil
 }
 
 // truncate keeps a message within what the API server takes (1024 bytes).
@@ -49,5 +58,5 @@ func truncate(s string) string {
 	if len(s) <= limit {
 		return s
 	}
-	return s[:limit] + " …"
+	return strings.ToValidUTF8(s[:limit], "") + " …"
 }

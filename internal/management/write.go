@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -63,9 +64,9 @@ func (c *Cluster) Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt
 	for try := 0; ; try++ {
 		body, err := json.Marshal(map[string]any{"metadata": patchOf(a, version)})
 		if err != nil {
-			return adopt.Moved, fmt.Errorf("%s: %w", t.ID, err)
+			return adopt.Moved, fmt.Errorf("writing %s: %w", t.ID, err)
 		}
-		got, err := api.Patch(ctx, t.Name, types.MergePatchType, body, options)
+		got, err := patch(ctx, api, t.Name, body, options)
 		switch {
 		case err == nil && !dryRun && got.ResourceVersion == version:
 			return adopt.AlreadyThere, nil
@@ -74,14 +75,14 @@ func (c *Cluster) Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt
 		case apierrors.IsNotFound(err), isOtherCopy(err):
 			return adopt.Moved, nil
 		case apierrors.IsConflict(err):
-			now, err := api.Get(ctx, t.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
+			if try == conflictTries {
 				return adopt.Moved, nil
 			}
+			now, err := c.Get(ctx, t.ID, false)
 			if err != nil {
 				return adopt.Moved, &WriteError{Object: t.ID, Unknown: true, Err: err}
 			}
-			if try >= conflictTries || now.UID != t.UID || now.DeletionTimestamp != nil || !stands(a, &now.ObjectMeta) {
+			if now == nil || now.UID != t.UID || now.Deleting || !stands(a, now) {
 				return adopt.Moved, nil
 			}
 			version = now.ResourceVersion
@@ -91,6 +92,12 @@ func (c *Cluster) Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt
 			return adopt.Moved, &WriteError{Object: t.ID, Unknown: true, Err: err}
 		}
 	}
+}
+
+func patch(ctx context.Context, api metadata.ResourceInterface, name string, body []byte, o metav1.PatchOptions) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return api.Patch(ctx, name, types.MergePatchType, body, o)
 }
 
 func patchOf(a adopt.Action, version string) map[string]any {
@@ -124,16 +131,17 @@ func merge(set map[string]string, drop []string) map[string]any {
 
 // stands says whether what the decision read of the object is still so, although
 // somebody wrote it meanwhile.
-func stands(a adopt.Action, now *metav1.ObjectMeta) bool {
+func stands(a adopt.Action, now *graph.Object) bool {
 	switch a := a.(type) {
 	case adopt.SetOwners:
-		return equality.Semantic.DeepEqual(now.OwnerReferences, a.Before)
+		return equality.Semantic.DeepEqual(now.Owners, a.Before)
 	case adopt.ChangeMeta:
 		return labelsStand(a.Change.SetLabels, a.Change.DropLabels, now.Labels) &&
 			labelsStand(a.Change.SetAnnotations, a.Change.DropAnnotations, now.Annotations) &&
 			pauseStands(a.Change, now)
 	case adopt.CloseRecord:
-		return true
+		// Nobody but `move-hook pre` writes a record: there may be a new one in it.
+		return false
 	}
 	return false
 }
@@ -156,7 +164,7 @@ func labelsStand(set map[string]string, drop []string, now map[string]string) bo
 
 // pauseStands: a pause is dropped only while it is ours, and set only where
 // nobody else has paused meanwhile.
-func pauseStands(c labels.Change, now *metav1.ObjectMeta) bool {
+func pauseStands(c labels.Change, now *graph.Object) bool {
 	value, paused := now.Annotations[graph.PausedAnnotation]
 	if slices.Contains(c.DropAnnotations, graph.PausedAnnotation) {
 		return paused && value == ""
@@ -184,7 +192,7 @@ func isOtherCopy(err error) bool {
 func (c *Cluster) Confirm(ctx context.Context, owners []adopt.Target) (bool, error) {
 	alive := make([]bool, len(owners))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(getters)
+	group.SetLimit(atOnce)
 	for i, t := range owners {
 		group.Go(func() error {
 			o, err := c.Get(ctx, t.ID, false)

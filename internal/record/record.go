@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/move-hook/move-hook/pkg/graph"
 )
@@ -30,28 +31,31 @@ const (
 // gives the same bytes.
 type content struct {
 	Version  int             `json:"version"`
-	Checksum string          `json:"checksum,omitempty"`
 	Snapshot *graph.Snapshot `json:"snapshot"`
 }
 
-// encode gives the payload in parts and the checksum of the snapshot.
-func encode(s graph.Snapshot) (parts [][]byte, checksum string, err error) {
-	plain, err := json.Marshal(content{Version: version, Snapshot: &s})
+// plain is the JSON of a record; its checksum is the record's, however it is stored.
+func plain(s *graph.Snapshot) (text []byte, checksum string, err error) {
+	text, err = json.Marshal(content{Version: version, Snapshot: s})
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the record of %s: %w", s.Cluster, err)
 	}
+	return text, sum(text), nil
+}
+
+// encode gives the payload in parts and the checksum of the record.
+func encode(s graph.Snapshot) (parts [][]byte, checksum string, err error) {
+	text, checksum, err := plain(&s)
+	if err != nil {
+		return nil, "", err
+	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err = w.Write(plain)
+	_, err = w.Write(text)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, "", fmt.Errorf("packing the record of %s: %w", s.Cluster, err)
 	}
-	for rest := packed.Bytes(); len(rest) > 0; {
-		n := min(len(rest), maxPart)
-		parts = append(parts, rest[:n])
-		rest = rest[n:]
-	}
-	return parts, sum(plain), nil
+	return slices.Collect(slices.Chunk(packed.Bytes(), maxPart)), checksum, nil
 }
 
 // decode puts the parts together and checks them.
@@ -60,26 +64,34 @@ func decode(parts [][]byte, checksum string) (*graph.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxContent+1))
+	text, err := io.ReadAll(io.LimitReader(r, maxContent+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
-	if len(plain) > maxContent {
+	if len(text) > maxContent {
 		return nil, fmt.Errorf("it unpacks to more than %d MiB", maxContent>>20)
 	}
-	if have := sum(plain); have != checksum {
-		return nil, fmt.Errorf("its checksum is %s and should be %s", short(have), short(checksum))
-	}
-	return parse(plain)
+	return parse(text, checksum)
 }
 
-func parse(plain []byte) (*graph.Snapshot, error) {
-	var c content
-	if err := json.Unmarshal(plain, &c); err != nil {
+// parse checks the JSON of a record against its checksum, and its shape.
+func parse(text []byte, checksum string) (*graph.Snapshot, error) {
+	if have := sum(text); have != checksum {
+		return nil, fmt.Errorf("its checksum is %s and should be %s: it was changed or cut off", short(have), short(checksum))
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, err
 	}
-	if c.Version != version {
-		return nil, fmt.Errorf("it has version %d and this move-hook reads version %d: use the move-hook that wrote it", c.Version, version)
+	// Before the rest is looked at: a later version may have another shape.
+	if head.Version != version {
+		return nil, fmt.Errorf("it has version %d and this move-hook reads version %d: use the move-hook that wrote it", head.Version, version)
+	}
+	var c content
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, err
 	}
 	if c.Snapshot == nil {
 		return nil, errors.New("it holds no snapshot")

@@ -98,6 +98,8 @@ type Missing struct {
 	What string `json:"what"`
 	// Maker is who would make it: "the restore", "the bootstrap controller".
 	Maker string `json:"maker,omitempty"`
+	// unlisted: nobody could look for it.
+	unlisted bool
 }
 
 // String is "Machine default/cp-0 does not exist (the restore makes it)".
@@ -156,6 +158,8 @@ type SetOwners struct {
 	On            Target
 	Before, After []metav1.OwnerReference
 	Reason        Reason
+	// owners are the copies that After names and Before did not, for World.Confirm.
+	owners []Target
 }
 
 // ChangeMeta changes labels and annotations: holds, releases, the adoption label.

@@ -47,12 +47,13 @@ type Finding struct {
 func (f Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f.Object, f.Message)
-	if f.Field != "" {
-		fmt.Fprintf(&b, " (%s", f.Field)
-		if f.Have != "" || f.Want != "" {
-			fmt.Fprintf(&b, ": have %s, want %s", orNone(f.Have), orNone(f.Want))
-		}
-		b.WriteString(")")
+	switch compared := f.Have != "" || f.Want != ""; {
+	case f.Field != "" && compared:
+		fmt.Fprintf(&b, " (%s: have %s, want %s)", f.Field, orNone(f.Have), orNone(f.Want))
+	case f.Field != "":
+		fmt.Fprintf(&b, " (%s)", f.Field)
+	case compared:
+		fmt.Fprintf(&b, " (have %s, want %s)", orNone(f.Have), orNone(f.Want))
 	}
 	if f.Remedy != "" {
 		fmt.Fprintf(&b, "; %s", f.Remedy)
@@ -60,7 +61,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s [%s]", b.String(), f.ID)
 }
 
-// Compare orders by severity (worst first), then object, ID and field.
+// Compare orders by severity (worst first), then object, ID and field, then by
+// the rest, so that only equal findings compare as equal.
 func Compare(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(rank(a.Severity), rank(b.Severity)),
@@ -68,12 +70,17 @@ func Compare(a, b Finding) int {
 		strings.Compare(a.ID, b.ID),
 		strings.Compare(a.Field, b.Field),
 		strings.Compare(a.Have, b.Have),
+		strings.Compare(a.Want, b.Want),
+		strings.Compare(a.Message, b.Message),
+		strings.Compare(a.Remedy, b.Remedy),
+		strings.Compare(string(a.Severity), string(b.Severity)),
 	)
 }
 
 // Sort sorts in place with Compare, so that the same findings always print alike.
 func Sort(fs []Finding) { slices.SortStableFunc(fs, Compare) }
 
+// rank is a severity's place; one that nobody knows comes first, so that it is seen.
 func rank(s Severity) int {
 	return slices.Index([]Severity{Stops, Harms, Notes}, s)
 }

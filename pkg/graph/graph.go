@@ -71,7 +71,8 @@ type Graph struct {
 	unseen     map[ID][]Edge // owner edges to what was not seen
 	missing    map[ID][]Edge // spec edges to what was not seen
 	scope      scope
-	whole      *Graph // of a Hierarchy: the graph that it is a part of
+	recorded   map[ID]bool // of a Snapshot: what moved
+	whole      *Graph      // of a Hierarchy: the graph that it is a part of
 }
 
 // Len is the number of objects that were seen.

@@ -31,6 +31,8 @@ const (
 	OutOfScope MoveReason = "clusterctl does not look into its namespace"
 	// InCycle: it owns itself by way of others, so its owners never come first.
 	InCycle MoveReason = "owners form a cycle"
+	// Recorded: the graph is a Snapshot's, which knows the verdict and not all that led to it.
+	Recorded MoveReason = "it was recorded so"
 )
 
 // Membership is the verdict about one object.
@@ -101,6 +103,11 @@ func (g *Graph) MoveSet() MoveSet {
 	v.claimAll()
 	v.admit()
 	v.explain()
+	for i := range v.set {
+		if was, ok := g.recorded[v.set[i].ID]; ok && was != v.set[i].In {
+			v.set[i] = Membership{ID: v.set[i].ID, In: was, Reason: Recorded}
+		}
+	}
 	return v.set
 }
 

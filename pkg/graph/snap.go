@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Snapshot takes the ownership graph of one Cluster: what belongs to it and moves,
@@ -30,7 +29,8 @@ func (g *Graph) SnapshotOf(cluster ID, moves func(ID) bool) Snapshot {
 	for _, id := range g.Belongs(cluster) {
 		i := g.index[id]
 		o := g.objects[i]
-		if IsRecord(o) || (!moves(id) && len(g.owners[i]) == 0 && len(g.refs[i]) == 0 && !g.Referenced(id)) {
+		related := id == cluster || moves(id) || len(g.owners[i]) > 0 || len(g.refs[i]) > 0 || g.Referenced(id)
+		if IsRecord(o) || !related {
 			continue
 		}
 		n := SnapshotNode{
@@ -115,6 +115,11 @@ func (s *Snapshot) Validate() error {
 				return fmt.Errorf("%s: an owner in the record has no kind or no name", n.ID)
 			}
 		}
+		for _, r := range n.Refs {
+			if r.Field == "" || r.To.Kind == "" || r.To.Name == "" {
+				return fmt.Errorf("%s: a reference in the record has no field, no kind or no name", n.ID)
+			}
+		}
 	}
 	if _, ok := s.Node(s.Cluster); !ok {
 		return fmt.Errorf("%s is not among the record's nodes", s.Cluster)
@@ -122,37 +127,55 @@ func (s *Snapshot) Validate() error {
 	return nil
 }
 
-// Graph makes a graph of the snapshot. Its objects have no UIDs: they belong to
-// no copy. What moves counts as discovered by clusterctl; nothing counts as
-// listed except what the snapshot has.
+// Graph makes a graph of the snapshot, the third source beside a management
+// cluster and a folder. Its objects have no UIDs: they belong to no copy, so every
+// owner among them is Live. Nothing counts as listed, so every other is Unknown.
+// Its MoveSet is what was recorded. The error is Validate's.
 func (s *Snapshot) Graph() (*Graph, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	var b Builder
+	// Whether a kind is namespaced follows from every identity of it, those of owners
+	// that are not among the nodes too.
+	learn := func(id ID, apiVersion string, moves bool) {
+		info := b.kinds[id.GroupKind()]
+		b.Kind(KindInfo{
+			GroupKind:          id.GroupKind(),
+			APIVersion:         cmp.Or(info.APIVersion, apiVersion),
+			Namespaced:         info.Namespaced || id.Namespace != "",
+			Discovered:         info.Discovered || moves,
+			ForceMove:          ForceMoves(id.GroupKind()),
+			ForceMoveHierarchy: ForceMoves(id.GroupKind()),
+		})
+	}
 	for _, n := range s.Nodes {
 		o := Object{
 			ID: n.ID, APIVersion: n.APIVersion, Refs: n.Refs,
 			Labels: n.Labels, Annotations: n.Annotations, Facts: n.Facts,
 		}
+		learn(n.ID, n.APIVersion, n.Moves)
 		for _, owner := range n.Owners {
+			learn(owner.ID, owner.APIVersion, false)
 			o.Owners = append(o.Owners, metav1.OwnerReference{
-				APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: types.UID(""),
+				APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name,
 				Controller: owner.Controller, BlockOwnerDeletion: owner.BlockOwnerDeletion,
 			})
 		}
+		for _, ref := range n.Refs {
+			learn(ref.To, "", false)
+		}
 		b.Add(o)
-		info := b.kinds[n.GroupKind()]
-		b.Kind(KindInfo{
-			GroupKind:          n.GroupKind(),
-			APIVersion:         cmp.Or(info.APIVersion, n.APIVersion),
-			Namespaced:         n.Namespace != "",
-			Discovered:         info.Discovered || n.Moves,
-			ForceMove:          ForceMoves(n.GroupKind()),
-			ForceMoveHierarchy: ForceMoves(n.GroupKind()),
-		})
 	}
-	return b.Build()
+	g, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	g.recorded = make(map[ID]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		g.recorded[n.ID] = n.Moves
+	}
+	return g, nil
 }
 
 // ForceMoves says that clusterctl moves every object of this kind, and all that

@@ -50,7 +50,8 @@ func (c Change) Empty() bool {
 	return len(c.SetLabels) == 0 && len(c.SetAnnotations) == 0 && len(c.DropLabels) == 0 && len(c.DropAnnotations) == 0
 }
 
-// Apply returns the metadata as it will be. m is not changed.
+// Apply returns the metadata as it will be. m is not changed. A key that is both
+// set and dropped is dropped.
 func (c Change) Apply(m Meta) Meta {
 	return Meta{
 		Labels:      apply(m.Labels, c.SetLabels, c.DropLabels),
@@ -69,7 +70,8 @@ func apply(have, set map[string]string, drop []string) map[string]string {
 	return out
 }
 
-// String is one line, sorted: "+annotation cluster.x-k8s.io/paused, -label x".
+// String is one line, what is set first, sorted:
+// "+annotation cluster.x-k8s.io/paused, -label x"; empty for an empty Change.
 func (c Change) String() string {
 	var parts []string
 	add := func(sign, what string, keys []string) {
@@ -134,12 +136,11 @@ func PausedByUser(m Meta) bool {
 }
 
 // Hold pauses the object and marks the pause as ours. Empty when it is held
-// already, and when its user paused it: then it is still without us.
+// already, and when its user paused it, by annotation or by spec.paused: then it
+// is still without us. A mark whose pause somebody took off by hand is paused
+// again and keeps its first holder.
 func Hold(m Meta, by Holder) Change {
-	if IsHeld(m) && PausedByAnnotation(m) {
-		return Change{}
-	}
-	if !IsHeld(m) && PausedByAnnotation(m) {
+	if m.SpecPaused || PausedByAnnotation(m) {
 		return Change{}
 	}
 	c := Change{SetAnnotations: map[string]string{Paused: ""}}
@@ -150,8 +151,10 @@ func Hold(m Meta, by Holder) Change {
 }
 
 // Release takes our hold off. Empty without our mark, always. Where the pause
-// has a value that we did not write, somebody paused the object while we held
-// it: then only the mark goes and the pause stays.
+// has a value that we did not write (ours is empty), its user paused the object
+// while we held it: then only the mark goes and the pause stays. A user who pauses
+// a held object with an empty value cannot be told from us; who wants the pause to
+// outlast the pivot gives it a value.
 func Release(m Meta) Change {
 	if !IsHeld(m) {
 		return Change{}
@@ -179,7 +182,8 @@ func ClearPending(m Meta) Change {
 	return Change{DropLabels: []string{Adoption}}
 }
 
-// Annotate sets one of our annotations to a value.
+// Annotate sets one of our annotations to a value. Never give it a key that is not
+// ours.
 func Annotate(m Meta, key, value string) Change {
 	if v, ok := m.Annotations[key]; ok && v == value {
 		return Change{}
@@ -187,7 +191,8 @@ func Annotate(m Meta, key, value string) Change {
 	return Change{SetAnnotations: map[string]string{key: value}}
 }
 
-// DropAnnotations removes those of the keys that are there.
+// DropAnnotations removes those of the keys that are there. Never give it a key
+// that is not ours.
 func DropAnnotations(m Meta, keys ...string) Change {
 	var c Change
 	for _, k := range keys {

@@ -1,0 +1,136 @@
+package pivot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/move-hook/move-hook/pkg/finding"
+	"github.com/move-hook/move-hook/pkg/graph"
+	"github.com/move-hook/move-hook/pkg/labels"
+)
+
+func TestChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
+	c1 := idOf(graph.Cluster, "c1")
+	widget := graph.GroupKind{Group: "example.com", Kind: "Widget"}
+	for name, c := range map[string]struct {
+		plant func(*objects)
+		want  []string
+	}{
+		"nothing": {func(*objects) {}, nil},
+		"paused by spec": {func(o *objects) {
+			o.change(c1, func(c *graph.Object) { c.Facts.Paused = true })
+		}, []string{"Paused Cluster fleet/c1 stops"}},
+		"paused by annotation": {func(o *objects) {
+			o.change(c1, annotated(labels.Paused, "true"))
+		}, []string{"Paused Cluster fleet/c1 stops"}},
+		"a paused scaler is no fault": {func(o *objects) {
+			o.change(idOf(graph.MachineDeployment, "c1-md"), annotated(labels.Paused, ""))
+		}, nil},
+		"a paused class": {func(o *objects) {
+			class := o.add(graph.ClusterClass, "quick", nil, annotated(labels.Paused, ""))
+			o.change(c1, refersTo(graph.FieldClassRef, class), func(c *graph.Object) { c.Facts.Topology = true })
+		}, []string{"Paused ClusterClass fleet/quick stops"}},
+		"infrastructure is not there yet": {func(o *objects) {
+			o.change(c1, func(c *graph.Object) { c.Facts.InfrastructureProvisioned = false })
+		}, []string{"InfrastructureNotProvisioned Cluster fleet/c1 stops"}},
+		"a Machine has not joined": {func(o *objects) {
+			o.change(idOf(graph.Machine, "c1-md-0"), func(m *graph.Object) { m.Facts.NodeName = "" })
+		}, []string{"MachineWithoutNode Machine fleet/c1-md-0 stops"}},
+		"no control plane has joined": {func(o *objects) {
+			o.change(idOf(graph.Machine, "c1-cp-0"), func(m *graph.Object) { m.Facts.NodeName = "" })
+		}, []string{"ControlPlaneNotInitialized KubeadmControlPlane fleet/c1-cp stops", "MachineWithoutNode Machine fleet/c1-cp-0 stops"}},
+		"a control plane that a provider hosts": {func(o *objects) {
+			o.change(idOf(graph.Machine, "c1-cp-0"), labelled(graph.ControlPlaneLabel, ""), func(m *graph.Object) { delete(m.Labels, graph.ControlPlaneLabel) })
+			o.change(idOf(graph.KubeadmControlPlane, "c1-cp"), func(k *graph.Object) { k.Facts.Replicas = nil })
+		}, nil},
+		"something is being deleted": {func(o *objects) {
+			o.change(idOf(graph.KubeadmConfig, "c1-md-0"), func(k *graph.Object) { k.Deleting = true })
+		}, []string{"BeingDeleted KubeadmConfig fleet/c1-md-0 stops"}},
+		"field report 9: a template that nothing owns": {func(o *objects) {
+			o.change(idOf(infraTemplate, "c1"), func(t *graph.Object) { t.Owners = nil })
+		}, []string{"LeftBehind DevMachineTemplate fleet/c1 harms"}},
+		"field report 11: an owner that clusterctl does not see": {func(o *objects) {
+			o.kinds = append(o.kinds, graph.KindInfo{GroupKind: widget, APIVersion: "example.com/v1", Namespaced: true})
+			w := o.add(widget, "w", nil)
+			m := o.all[idOf(graph.Machine, "c1-md-0")]
+			o.add(graph.Machine, "c1-md-0", []graph.ID{idOf(graph.MachineSet, "c1-md-1"), w}, func(again *graph.Object) {
+				owners, uid := again.Owners, m.UID
+				*again = m
+				again.Owners, again.UID = owners, uid
+			})
+		}, []string{
+			"LeftBehind DevMachine fleet/c1-md-0 harms",
+			"LeftBehind KubeadmConfig fleet/c1-md-0 harms",
+			"LeftBehind Machine fleet/c1-md-0 harms",
+			"LeftBehind Secret fleet/c1-md-0 harms",
+			"LeftBehind Widget fleet/w harms",
+		}},
+		"a reference to a kind that clusterctl does not discover": {func(o *objects) {
+			o.change(idOf(infraCluster, "c1"), refersTo("spec.identityRef", graph.ID{Group: "example.com", Kind: "Identity", Name: "shared"}))
+		}, []string{"LeftBehind Identity shared harms"}},
+		"a reference to nothing": {func(o *objects) {
+			o.change(idOf(infraCluster, "c1"), refersTo("spec.credentials", idOf(graph.Secret, "gone")))
+		}, []string{"DanglingReference Secret fleet/gone notes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObjects("source")
+			o.cluster("c1", 1, 2)
+			c.plant(o)
+			var got []string
+			for _, f := range runChecks(newScope(o.graph(), []graph.ID{c1})) {
+				got = append(got, f.ID+" "+f.Object+" "+string(f.Severity))
+				if f.Message == "" || f.Severity != finding.Notes && f.Remedy == "" {
+					t.Errorf("%s says too little", f)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFlying_WhatScalersHaveBegunIsWaitedFor(t *testing.T) {
+	c1 := idOf(graph.Cluster, "c1")
+	for name, c := range map[string]struct {
+		plant func(*objects)
+		want  []string
+	}{
+		"nothing": {func(*objects) {}, nil},
+		"a Machine is missing from its set": {func(o *objects) {
+			o.change(idOf(graph.MachineSet, "c1-md-1"), replicas(3))
+		}, []string{"MachineSet fleet/c1-md-1 has 2 Machines and wants 3 (its controller) needs c1-md-1 c1-md"}},
+		"a control-plane Machine too many": {func(o *objects) {
+			o.machine(c1, idOf(graph.KubeadmControlPlane, "c1-cp"), "c1-cp-9", labelled(graph.ControlPlaneLabel, ""))
+		}, []string{"KubeadmControlPlane fleet/c1-cp has 2 Machines and wants 1 (its controller) needs c1-cp"}},
+		"joining and leaving": {func(o *objects) {
+			o.change(idOf(graph.Machine, "c1-md-0"), func(m *graph.Object) { m.Facts.NodeName = "" })
+			o.change(idOf(graph.Machine, "c1-md-1"), func(m *graph.Object) { m.Deleting = true })
+		}, []string{"Machine fleet/c1-md-0 has not joined its cluster needs", "Machine fleet/c1-md-1 is being deleted needs"}},
+		"a rollout": {func(o *objects) {
+			ms := o.add(graph.MachineSet, "c1-md-2", []graph.ID{idOf(graph.MachineDeployment, "c1-md")}, labelled(graph.ClusterNameLabel, "c1"), replicas(1))
+			o.machine(c1, ms, "c1-md-9")
+		}, []string{"MachineDeployment fleet/c1-md is rolling out: 2 of its MachineSets have replicas (its controller) needs c1-md c1-md-1 c1-md-2"}},
+		"an old set without replicas": {func(o *objects) {
+			o.add(graph.MachineSet, "c1-md-0", []graph.ID{idOf(graph.MachineDeployment, "c1-md")}, labelled(graph.ClusterNameLabel, "c1"), replicas(0))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObjects("source")
+			o.cluster("c1", 1, 2)
+			c.plant(o)
+			var got []string
+			for _, f := range flying(newScope(o.graph(), []graph.ID{c1})) {
+				line := f.String() + " needs"
+				for _, s := range f.scalers {
+					line += " " + s.Name
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

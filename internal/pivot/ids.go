@@ -1,0 +1,42 @@
+package pivot
+
+import (
+	"slices"
+
+	"github.com/move-hook/move-hook/pkg/adopt"
+	"github.com/move-hook/move-hook/pkg/finding"
+)
+
+// IDs documents the findings of Pre, Move and Verify that adopt.IDs does not have,
+// sorted by ID.
+func IDs() []adopt.Entry { return slices.Clone(entries()) }
+
+func entries() []adopt.Entry {
+	return []adopt.Entry{
+		{ID: "ClusterNotFound", Severity: finding.Stops, Cause: "A Cluster that was named does not exist.",
+			Remedy: "check its name and namespace"},
+		{ID: "ControlPlaneNotInitialized", Severity: finding.Stops, Cause: "No control-plane Machine has joined as a node yet; clusterctl refuses to move such a Cluster.",
+			Remedy: "wait until the control plane is initialized"},
+		{ID: "DanglingReference", Severity: finding.Notes, Cause: "A spec refers to an object that does not exist."},
+		{ID: "InfrastructureNotProvisioned", Severity: finding.Stops, Cause: "The Cluster's infrastructure is still being provisioned; clusterctl refuses to move it.",
+			Remedy: "wait until it is provisioned"},
+		{ID: "LeftBehind", Severity: finding.Harms, Cause: "An object belongs to a Cluster, or a spec refers to it, and clusterctl will not move it.",
+			Remedy: "make clusterctl take it along as the finding says, or create it on the target by hand"},
+		{ID: "LeftOnSource", Severity: finding.Harms, Cause: "An object of the record is still on the source after the move.",
+			Remedy: "see `move-hook status`"},
+		{ID: "LiveOnTarget", Severity: finding.Stops, Cause: "A Cluster of the same name is on the target and not paused.",
+			Remedy: "pause or remove one of the two copies"},
+		{ID: "MachineWithoutNode", Severity: finding.Stops, Cause: "A Machine has not joined its cluster; clusterctl refuses to move it.",
+			Remedy: "wait until it has joined, or delete it"},
+		{ID: "NoClusterInScope", Severity: finding.Stops, Cause: "There is no Cluster where the command looks.",
+			Remedy: "give the right namespace with -n, or look into all with -A"},
+		{ID: "NotMoved", Severity: finding.Stops, Cause: "clusterctl ended without an error, and a Cluster has not arrived or not left.",
+			Remedy: "see `move-hook status`"},
+		{ID: "Paused", Severity: finding.Stops, Cause: "A Cluster or ClusterClass is paused; clusterctl moves nothing paused.",
+			Remedy: "unpause it"},
+		{ID: "RecordUnusable", Severity: finding.Harms, Cause: "A Cluster's record is not complete or cannot be read.",
+			Remedy: "give the record with --record FILE"},
+		{ID: "UnreadableKind", Severity: finding.Stops, Cause: "A kind that clusterctl moves cannot be listed.",
+			Remedy: "allow move-hook to list it"},
+	}
+}

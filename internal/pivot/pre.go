@@ -1,0 +1,304 @@
+package pivot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/pkg/adopt"
+	"github.com/move-hook/move-hook/pkg/graph"
+	"github.com/move-hook/move-hook/pkg/labels"
+)
+
+const (
+	// preTimeout is how long is waited until nothing is in flight, unless told otherwise.
+	preTimeout = 2 * time.Minute
+	// poll is how often the source is read meanwhile.
+	poll = 2 * time.Second
+	// writers bounds the writes that are under way at once.
+	writers = 8
+	// rereads bounds how often a step starts over because somebody else writes too.
+	rereads = 10
+)
+
+// PreOptions say which Clusters to prepare.
+type PreOptions struct {
+	Source *management.Cluster
+	// Target may be nil; if given, no live copy of the Clusters may be on it.
+	Target *management.Cluster
+	// Namespace to prepare; empty for all.
+	Namespace string
+	// Names of Clusters; empty for all in the namespace.
+	Names []types.NamespacedName
+	// RecordFile is written as well, if set.
+	RecordFile string
+	DryRun     bool
+	// Timeout is how long to wait until nothing is in flight; 2 minutes when zero.
+	Timeout time.Duration
+	// Holder is who holds, as people read it in the annotation; "move-hook" when empty.
+	Holder   string
+	Progress flow.Progress
+}
+
+// Pre prepares the source of a pivot. It may be killed anywhere and run again;
+// on a prepared source it writes nothing.
+func Pre(ctx context.Context, o PreOptions) (PreResult, error) {
+	p := newPreparation(o)
+	err := p.run(ctx)
+	return p.result, err
+}
+
+// preparation is one run of Pre.
+type preparation struct {
+	o       PreOptions
+	source  host
+	target  clusterLister
+	records recordStore
+	told    map[string]bool
+	scope   *scope
+	begin   time.Time
+	// checksums and snapshots of the records, by Cluster.
+	checksums map[graph.ID]string
+	snapshots map[graph.ID]graph.Snapshot
+	// configMaps are the names of the records' ConfigMaps.
+	configMaps map[graph.ID][]string
+
+	mu     sync.Mutex
+	result PreResult
+}
+
+// clusterLister reads Clusters only.
+type clusterLister interface {
+	Name() string
+	Clusters(ctx context.Context, namespace string) ([]graph.Object, error)
+}
+
+func newPreparation(o PreOptions) *preparation {
+	p := &preparation{
+		o: o, source: o.Source, records: configMaps{o.Source},
+		told: map[string]bool{}, begin: time.Now(),
+		checksums: map[graph.ID]string{}, snapshots: map[graph.ID]graph.Snapshot{}, configMaps: map[graph.ID][]string{},
+		result: PreResult{Outcome: flow.Done, Namespace: o.Namespace, DryRun: o.DryRun, Clusters: []PreparedCluster{}, Writes: []flow.Write{}},
+	}
+	if o.Target != nil {
+		p.target = o.Target
+	}
+	return p
+}
+
+func (p *preparation) run(ctx context.Context) error {
+	defer func() { p.result.Seconds = time.Since(p.begin).Seconds() }()
+	return follow(ctx, p.o.Progress, []step{
+		{"Reading " + p.source.Name(), p.read},
+		{"Checking that nothing stands in the way", p.check},
+		{"Holding what creates or deletes Machines", p.hold},
+		{"Writing the record", p.record},
+		{"Announcing the record on the Clusters", p.announce},
+		{"Labelling control planes and their Machines", p.label},
+		{"Writing the record file", p.file},
+		{"Summing up", p.sum},
+	})
+}
+
+// read takes the whole source in and finds the Clusters that are meant.
+func (p *preparation) read(ctx context.Context) (end bool, err error) {
+	if err := p.reread(ctx); err != nil {
+		return true, err
+	}
+	p.result.Findings = append(missingNames(p.scope, p.o.Names), unreadable(p.scope, p.o.Namespace)...)
+	if len(p.scope.clusters) == 0 && len(p.o.Names) == 0 {
+		p.result.Findings = append(p.result.Findings, noCluster(p.source.Name(), p.o.Namespace))
+	}
+	return p.stopped(), nil
+}
+
+func (p *preparation) reread(ctx context.Context) error {
+	g, warnings, err := p.source.Read(ctx, management.Scope{Namespace: p.o.Namespace})
+	if err != nil {
+		return err
+	}
+	warn(p.o.Progress, p.told, p.source.Name(), warnings)
+	p.scope = newScope(g, selectClusters(g, p.o.Namespace, p.o.Names))
+	return nil
+}
+
+// selectClusters gives the named Clusters that exist, or all of the namespace.
+func selectClusters(g *graph.Graph, namespace string, names []types.NamespacedName) []graph.ID {
+	var found []graph.ID
+	for _, o := range g.OfKind(graph.Cluster) {
+		named := slices.Contains(names, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		inNamespace := namespace == "" || o.Namespace == namespace
+		if named || len(names) == 0 && inNamespace {
+			found = append(found, o.ID)
+		}
+	}
+	return found
+}
+
+// check runs every check; what stops ends the flow, before anything was written.
+func (p *preparation) check(ctx context.Context) (end bool, err error) {
+	p.result.Findings = append(p.result.Findings, runChecks(p.scope)...)
+	found, err := onTarget(ctx, p.target, p.o.Namespace, p.scope.clusters)
+	p.result.Findings = append(p.result.Findings, found...)
+	return p.stopped(), err
+}
+
+func (p *preparation) stopped() bool {
+	if !stops(p.result.Findings) {
+		return false
+	}
+	p.result.Outcome = flow.Findings
+	return true
+}
+
+// hold waits until nothing is in flight and holds every scaler. What comes into
+// flight between the look and the hold is let finish: the scalers that it needs
+// are released again. A killed run leaves such a hold, the next one finds it.
+func (p *preparation) hold(ctx context.Context) (end bool, err error) {
+	deadline := p.begin.Add(cmp.Or(p.o.Timeout, preTimeout))
+	by := labels.Holder{Who: cmp.Or(p.o.Holder, "move-hook"), Since: p.begin}
+	for said := ""; ; {
+		actions, waiting := holds(p.scope, by), flying(p.scope)
+		if len(waiting) == 0 && len(actions) == 0 {
+			return false, nil
+		}
+		p.result.Waiting = missing(waiting)
+		if len(waiting) > 0 {
+			actions = releases(p.scope, waiting)
+		}
+		if err := p.apply(ctx, actions); err != nil {
+			return true, err
+		}
+		if len(waiting) > 0 {
+			if p.o.DryRun || time.Now().After(deadline) {
+				p.result.Outcome = flow.Deferred
+				p.result.Message = "something is in flight on the source: run the same command again when it has ended"
+				return true, nil
+			}
+			if now := fmt.Sprint(p.result.Waiting); now != said {
+				said = now
+				p.o.Progress.Say(flow.Update{Time: time.Now(), Message: "Waiting until nothing is in flight: " + p.result.Waiting[0].String() + andMore(len(p.result.Waiting)-1)})
+			}
+			if !pause(ctx, poll) {
+				return true, context.Cause(ctx)
+			}
+		} else if p.o.DryRun {
+			return false, nil
+		}
+		if err := p.reread(ctx); err != nil {
+			return true, err
+		}
+	}
+}
+
+func missing(flying []inFlight) []adopt.Missing {
+	var m []adopt.Missing
+	for _, f := range flying {
+		m = append(m, f.Missing)
+	}
+	return m
+}
+
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// announce makes a post that sees a Cluster before its record wait for the record.
+func (p *preparation) announce(ctx context.Context) (end bool, err error) {
+	return p.converge(ctx, func(s *scope) []adopt.Action {
+		var actions []adopt.Action
+		for _, cluster := range s.clusters {
+			o, ok := s.graph.Object(cluster)
+			if !ok {
+				continue
+			}
+			m := labels.MetaOf(o)
+			c := labels.Annotate(m, labels.Record, p.checksums[cluster])
+			// Left by an earlier pivot that ended on this side before it was closed.
+			c.DropAnnotations = labels.DropAnnotations(m, labels.Released).DropAnnotations
+			actions = change(actions, o, c, "a record was written")
+		}
+		return actions
+	})
+}
+
+func (p *preparation) label(ctx context.Context) (end bool, err error) {
+	return p.converge(ctx, pendings)
+}
+
+// sum tells from what is there now, not from what was done, what is prepared.
+func (p *preparation) sum(context.Context) (end bool, err error) {
+	for _, cluster := range p.scope.clusters {
+		done := PreparedCluster{Cluster: cluster, Objects: len(p.snapshots[cluster].Nodes), Checksum: p.checksums[cluster],
+			ConfigMaps: p.configMaps[cluster], Held: []graph.ID{}, Pending: []graph.ID{}}
+		for _, o := range scalersOf(p.scope, cluster) {
+			if labels.IsHeld(labels.MetaOf(o)) {
+				done.Held = append(done.Held, o.ID)
+			}
+		}
+		for _, o := range toLabel(p.scope, cluster) {
+			if labels.IsPending(labels.MetaOf(o)) {
+				done.Pending = append(done.Pending, o.ID)
+			}
+		}
+		p.result.Clusters = append(p.result.Clusters, done)
+	}
+	return true, nil
+}
+
+// converge applies what is wanted and reads again, until nothing is wanted.
+func (p *preparation) converge(ctx context.Context, want func(*scope) []adopt.Action) (end bool, err error) {
+	for range rereads {
+		actions := want(p.scope)
+		if len(actions) == 0 {
+			return false, nil
+		}
+		if err := p.apply(ctx, actions); err != nil || p.o.DryRun {
+			return err != nil, err
+		}
+		if err := p.reread(ctx); err != nil {
+			return true, err
+		}
+	}
+	return true, fmt.Errorf("%s keeps changing: somebody else writes the objects that have to be prepared, run the command again", p.source.Name())
+}
+
+// apply performs actions on distinct objects side by side. What has moved on is
+// left for the next look.
+func (p *preparation) apply(ctx context.Context, actions []adopt.Action) error {
+	done := make([]bool, len(actions))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i, a := range actions {
+		group.Go(func() error {
+			outcome, err := p.source.Apply(ctx, a, p.o.DryRun)
+			done[i] = err == nil && outcome == adopt.Applied
+			return err
+		})
+	}
+	err := group.Wait()
+	for i, a := range actions {
+		if done[i] {
+			p.wrote(flow.WriteOf(a, p.o.DryRun))
+		}
+	}
+	return err
+}
+
+func (p *preparation) wrote(w flow.Write) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result.Writes = append(p.result.Writes, w)
+	p.o.Progress.Say(flow.Update{Time: time.Now(), Wrote: w})
+}

@@ -1,0 +1,238 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/internal/report"
+	"github.com/move-hook/move-hook/pkg/graph"
+)
+
+// Check is one thing that has to hold after a pivot, and what was seen.
+type Check struct {
+	Name   string
+	OK     bool
+	Detail string
+}
+
+// Proof is what a pivot left behind and what happened meanwhile.
+type Proof struct {
+	Before, After []report.MachineRow
+	Checks        []Check
+	// SecondPost is the post that had nothing left to do.
+	SecondPost Run
+}
+
+// Failed gives the checks that do not hold.
+func (p Proof) Failed() []Check {
+	return slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return c.OK })
+}
+
+func (p *Proof) check(name string, ok bool, detail string, args ...any) {
+	p.Checks = append(p.Checks, Check{Name: name, OK: ok, Detail: fmt.Sprintf(detail, args...)})
+}
+
+// Pivot moves the Cluster with `mover` (which runs move-hook and clusterctl in
+// whatever way is to be proved) and collects the proof. It keeps watching for
+// `after` once everything is done: a controller that takes its time is caught too.
+func Pivot(ctx context.Context, e Env, key client.ObjectKey, after time.Duration, mover func(context.Context) error) (Proof, error) {
+	var p Proof
+	before, err := Snapshot(ctx, e.Source, key)
+	if err != nil {
+		return p, err
+	}
+	p.Before = report.MachineRows(before)
+	source, err := WatchMachines(ctx, e.Source, key.Namespace)
+	if err != nil {
+		return p, err
+	}
+	target, err := WatchMachines(ctx, e.Target, key.Namespace)
+	if err != nil {
+		return p, err
+	}
+	if err := mover(ctx); err != nil {
+		return p, err
+	}
+	if err := p.look(ctx, e, key, before); err != nil {
+		return p, err
+	}
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return p, ctx.Err()
+	}
+	return p, p.count(ctx, e, key, source, target)
+}
+
+// look judges what is there after the pivot.
+func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before graph.Snapshot) error {
+	available := ""
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		cluster := &clusterv1.Cluster{}
+		if err := e.Target.Client().Get(ctx, key, cluster); err != nil {
+			return false, err
+		}
+		c := conditions.Get(cluster, clusterv1.AvailableCondition)
+		if c == nil {
+			return false, nil
+		}
+		available = c.Message
+		return c.Status == metav1.ConditionTrue, nil
+	})
+	p.check("target is Available", err == nil, "%s", available)
+
+	left, err := movable(ctx, e.Source, key.Namespace)
+	if err != nil {
+		return err
+	}
+	p.check("source is empty", len(left) == 0, "%d objects left %s", len(left), first(left))
+
+	verify, err := e.Hook(ctx, "verify", "--kubeconfig", e.Source.Kubeconfig(), "--to-kubeconfig", e.Target.Kubeconfig(), "-n", key.Namespace)
+	if err != nil {
+		return err
+	}
+	p.check("verify is green", verify.Code == 0, "exit code %d", verify.Code)
+
+	g, _, err := read(ctx, e.Target, key.Namespace)
+	if err != nil {
+		return err
+	}
+	var pending, held []string
+	for o := range g.All() {
+		if _, ok := o.Labels[graph.AdoptionLabel]; ok {
+			pending = append(pending, o.ID.String())
+		}
+		if _, ok := o.Annotations[graph.HeldAnnotation]; ok {
+			held = append(held, o.ID.String())
+		}
+	}
+	p.check("adoption label is cleared", len(pending) == 0, "%d left %s", len(pending), first(pending))
+	p.check("holds are gone", len(held) == 0, "%d left %s", len(held), first(held))
+
+	now := g.Snapshot(before.Cluster)
+	diff := owners(before, now)
+	p.check("owner graph equals the source's", len(diff) == 0, "%d objects compared, %d differ %s", len(before.Nodes), len(diff), first(diff))
+	p.After = report.MachineRows(now)
+	return nil
+}
+
+// count judges what happened meanwhile, and that a second post does nothing.
+func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, target *MachineWatch) error {
+	came, err := target.Stop()
+	if err != nil {
+		return err
+	}
+	went, err := source.Stop()
+	if err != nil {
+		return err
+	}
+	var want, gone []MachineEvent
+	for _, row := range p.Before {
+		name := strings.TrimPrefix(row.Machine, key.Namespace+"/")
+		want = append(want, MachineEvent{Name: name})
+		gone = append(gone, MachineEvent{Name: name, Gone: true, ForMove: true})
+	}
+	p.check("no controller made or deleted a Machine on the target", slices.Equal(names(came), names(want)),
+		"clusterctl created %d; all that was seen: %v", len(want), names(came))
+	p.check("no controller made or deleted a Machine on the source", slices.Equal(names(went), names(gone)),
+		"clusterctl removed %d; all that was seen: %v", len(gone), names(went))
+
+	proxy, err := Count(e.Target)
+	if err != nil {
+		return err
+	}
+	defer proxy.Stop()
+	kubeconfig, err := proxy.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	p.SecondPost, err = e.Hook(ctx, "post", "--to-kubeconfig", kubeconfig, "-n", key.Namespace, "--timeout", "2m")
+	if err != nil {
+		return err
+	}
+	p.check("a second post writes nothing", p.SecondPost.Code == 0 && len(proxy.Mutating()) == 0 && proxy.Total() > 0,
+		"exit code %d, %d requests, %d of them mutating %s", p.SecondPost.Code, proxy.Total(), len(proxy.Mutating()), first(proxy.Mutating()))
+	return nil
+}
+
+func names(events []MachineEvent) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Snapshot takes the ownership graph of a Cluster as it is now.
+func Snapshot(ctx context.Context, m Management, key client.ObjectKey) (graph.Snapshot, error) {
+	g, _, err := read(ctx, m, key.Namespace)
+	if err != nil {
+		return graph.Snapshot{}, err
+	}
+	return g.Snapshot(graph.ID{Group: graph.CoreGroup, Kind: "Cluster", Namespace: key.Namespace, Name: key.Name}), nil
+}
+
+func read(ctx context.Context, m Management, namespace string) (*graph.Graph, []management.Warning, error) {
+	c, err := management.OpenConfig(m.RESTConfig(), m.Name())
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Read(ctx, management.Scope{Namespace: namespace})
+}
+
+// movable names what clusterctl would still move, without the shared ClusterClasses.
+func movable(ctx context.Context, m Management, namespace string) ([]string, error) {
+	g, _, err := read(ctx, m, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, id := range g.MoveSet().In() {
+		out = append(out, id.String())
+	}
+	return out, nil
+}
+
+// owners compares two snapshots by identity: who is there, and who owns it.
+func owners(before, now graph.Snapshot) []string {
+	var diff []string
+	line := func(n graph.SnapshotNode) string {
+		var owners []string
+		for _, o := range n.Owners {
+			owners = append(owners, fmt.Sprintf("%s controller=%v", o.ID, o.Controller != nil && *o.Controller))
+		}
+		slices.Sort(owners)
+		return strings.Join(owners, ", ")
+	}
+	for _, n := range before.Nodes {
+		other, ok := now.Node(n.ID)
+		switch {
+		case !n.Moves:
+		case !ok:
+			diff = append(diff, n.ID.String()+" is not there")
+		case line(n) != line(*other):
+			diff = append(diff, fmt.Sprintf("%s is owned by %q and was by %q", n.ID, line(*other), line(n)))
+		}
+	}
+	return diff
+}
+
+func first(of []string) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(%s …)", of[0])
+}

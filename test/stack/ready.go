@@ -1,0 +1,81 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// readyTimeout is for one workload cluster on two busy cores.
+const readyTimeout = 5 * time.Minute
+
+// WaitReady waits until the Cluster is Available, every Machine of it is Ready
+// and up to date, and there are as many as control plane and workers want. The
+// error of a time-out names what is missing.
+func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) error {
+	var missing []string
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		now, err := Unready(ctx, m, cluster)
+		if ctx.Err() != nil {
+			return false, nil // keep what was known before the time was up
+		}
+		if missing = now; err != nil {
+			missing = []string{err.Error()}
+		}
+		return len(missing) == 0, nil
+	})
+	if err == nil {
+		return nil
+	}
+	m.KeepLogs()
+	return fmt.Errorf("cluster %s on %s is not ready (logs: %s): %w; missing:\n  %s",
+		cluster, m.name, m.LogDir(), err, strings.Join(missing, "\n  "))
+}
+
+// Unready names what keeps the Cluster from being ready: nothing, if it is.
+func Unready(ctx context.Context, m *Management, key client.ObjectKey) ([]string, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := m.client.Get(ctx, key, cluster); err != nil {
+		return nil, err
+	}
+	machines := &clusterv1.MachineList{}
+	err := m.client.List(ctx, machines, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name})
+	if err != nil {
+		return nil, err
+	}
+	missing := notTrue("Cluster", cluster, clusterv1.AvailableCondition)
+	if cp := cluster.Status.ControlPlane; cp != nil && ptr.Deref(cp.DesiredReplicas, 0) != ptr.Deref(cp.ReadyReplicas, 0) {
+		missing = append(missing, fmt.Sprintf("control plane: %d of %d replicas ready", ptr.Deref(cp.ReadyReplicas, 0), ptr.Deref(cp.DesiredReplicas, 0)))
+	}
+	if w := cluster.Status.Workers; w != nil && ptr.Deref(w.DesiredReplicas, 0) != ptr.Deref(w.ReadyReplicas, 0) {
+		missing = append(missing, fmt.Sprintf("workers: %d of %d replicas ready", ptr.Deref(w.ReadyReplicas, 0), ptr.Deref(w.DesiredReplicas, 0)))
+	}
+	if len(machines.Items) == 0 {
+		missing = append(missing, "no Machine yet")
+	}
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		missing = append(missing, notTrue("Machine "+machine.Name, machine, clusterv1.ReadyCondition)...)
+	}
+	return missing, nil
+}
+
+func notTrue(what string, object conditions.Getter, kind string) []string {
+	condition := conditions.Get(object, kind)
+	switch {
+	case condition == nil:
+		return []string{fmt.Sprintf("%s: no condition %s yet", what, kind)}
+	case condition.Status == metav1.ConditionTrue:
+		return nil
+	default:
+		return []string{fmt.Sprintf("%s: not %s: %s", what, kind, strings.ReplaceAll(condition.Message, "\n", " "))}
+	}
+}
