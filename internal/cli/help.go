@@ -31,7 +31,7 @@ func Reference() string {
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", c.Code, c.Name, c.Meaning)
 	}
 	b.WriteString("\n## Flags of every command\n\n")
-	flagTable(&b, root.PersistentFlags())
+	flagTable(&b, documented(root.PersistentFlags()))
 	for _, cmd := range root.Commands() {
 		if cmd.Hidden || cmd.Name() == "help" {
 			continue
@@ -46,20 +46,28 @@ func Reference() string {
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", unindent(cmd.Example))
 		}
-		if cmd.HasAvailableLocalFlags() {
+		if flags := documented(cmd.LocalNonPersistentFlags()); len(flags) > 0 {
 			b.WriteString("\n")
-			flagTable(&b, cmd.LocalNonPersistentFlags())
+			flagTable(&b, flags)
 		}
 	}
 	return b.String()
 }
 
-func flagTable(b *strings.Builder, flags *pflag.FlagSet) {
-	b.WriteString("| flag | default | |\n|---|---|---|\n")
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
+// documented are the flags that the reference lists, sorted by name.
+func documented(set *pflag.FlagSet) []*pflag.Flag {
+	var flags []*pflag.Flag
+	set.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f)
 		}
+	})
+	return flags
+}
+
+func flagTable(b *strings.Builder, flags []*pflag.Flag) {
+	b.WriteString("| flag | default | |\n|---|---|---|\n")
+	for _, f := range flags {
 		value, usage := pflag.UnquoteUsage(f)
 		name := "`--" + f.Name
 		if f.Shorthand != "" {
@@ -73,7 +81,7 @@ func flagTable(b *strings.Builder, flags *pflag.FlagSet) {
 			fallback = "`" + f.DefValue + "`"
 		}
 		fmt.Fprintf(b, "| %s` | %s | %s |\n", name, fallback, usage)
-	})
+	}
 }
 
 // unindent takes off the two spaces that cobra's help wants in front of examples.

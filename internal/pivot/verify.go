@@ -179,7 +179,7 @@ func (v *verification) judge(ctx context.Context, cluster graph.ID) (VerifiedClu
 	if err != nil {
 		return VerifiedCluster{}, err
 	}
-	judged := VerifiedCluster{Cluster: cluster, Against: want.against, Findings: problems}
+	judged := VerifiedCluster{Cluster: cluster, Against: want.against, Findings: append([]finding.Finding{}, problems...)}
 	o := adopt.VerifyOptions{Other: otherSide(v.onSource, cluster)}
 	if want.against == AgainstRules {
 		judged.Objects = len(v.have.Belongs(cluster))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/move-hook/move-hook/internal/pivot"
@@ -142,6 +144,7 @@ func playProgress(t *testing.T, b *bytes.Buffer, st Style, d *datadriven.TestDat
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go p.Animate(ctx)
+		wait(time.Second / 2) // so that no event falls on a tick
 		for _, e := range events {
 			if e.After > 0 {
 				wait(time.Duration(e.After) * time.Second)
@@ -182,4 +185,56 @@ func TestParseFormat_NamesWhatThereIs(t *testing.T) {
 	if want := `unknown output format "svg": there are tree, table, json, yaml`; err == nil || err.Error() != want {
 		t.Errorf("have %v, want %s", err, want)
 	}
+}
+
+// BenchmarkGraph prints 45,000 objects: printing must not be what one waits for.
+func BenchmarkGraph(b *testing.B) {
+	g, err := manyClusters(1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, print := range map[string]func(io.Writer, GraphDocument) error{
+		"tree":  func(w io.Writer, d GraphDocument) error { return GraphTree(w, Style{}, d) },
+		"table": func(w io.Writer, d GraphDocument) error { return GraphTable(w, Style{}, d) },
+		"json":  func(w io.Writer, d GraphDocument) error { return Encode(w, JSON, d) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := print(io.Discard, NewGraphDocument(g, nil)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// manyClusters makes Clusters of 45 objects: a Cluster, 11 Machines, and three
+// objects that hang below each Machine like a chain.
+func manyClusters(n int) (*graph.Graph, error) {
+	var b graph.Builder
+	b.Kind(graph.KindInfo{GroupKind: graph.Cluster, Namespaced: true, Discovered: true, ForceMove: true, ForceMoveHierarchy: true})
+	b.Kind(graph.KindInfo{GroupKind: graph.Machine, Namespaced: true, Discovered: true})
+	add := func(gk graph.GroupKind, name, owner string, ownerKind graph.GroupKind) {
+		o := graph.Object{ID: graph.ID{Group: gk.Group, Kind: gk.Kind, Namespace: "fleet", Name: name}, APIVersion: gk.Group + "/v1",
+			UID: types.UID(gk.Kind + name)}
+		if owner != "" {
+			o.Owners = []metav1.OwnerReference{{APIVersion: ownerKind.Group + "/v1", Kind: ownerKind.Kind, Name: owner, UID: types.UID(ownerKind.Kind + owner)}}
+		}
+		b.Add(o)
+	}
+	for i := range n {
+		cluster := "c" + strconv.Itoa(i)
+		add(graph.Cluster, cluster, "", graph.GroupKind{})
+		for j := range 11 {
+			machine := cluster + "-" + strconv.Itoa(j)
+			add(graph.Machine, machine, cluster, graph.Cluster)
+			owner := machine
+			for k := range 3 {
+				name := machine + "-" + strconv.Itoa(k)
+				add(graph.Machine, name, owner, graph.Machine)
+				owner = name
+			}
+		}
+	}
+	return b.Build()
 }

@@ -198,12 +198,14 @@ func Status(w io.Writer, st Style, r pivot.StatusResult) error {
 
 func paintOfState(s pivot.State) paint {
 	switch s {
-	case "verified", "adopted":
+	case pivot.Verified:
 		return good
-	case "split":
+	case pivot.Split:
 		return wrong
-	case "prepared", "creating", "deleting", "arrived", "adopting":
+	case pivot.Prepared, pivot.Creating, pivot.Deleting, pivot.Arrived, pivot.Adopting:
 		return waits
+	case pivot.Untouched, pivot.Absent:
+		return plain
 	}
 	return plain
 }

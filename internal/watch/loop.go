@@ -191,10 +191,11 @@ func (l *loop) note(cluster graph.ID, result passed, err error) {
 	}
 	s.last = result
 	s.passes++
-	if !result.mine {
+	p := result.plan
+	if !result.mine || p.Closes() {
+		// What closes a record is told by its writes; the next pass says that it is adopted.
 		return
 	}
-	p := result.plan
 	l.say(s, flow.Update{Cluster: cluster, Phase: p.Phase, Waiting: p.Waiting, Refusals: p.Refusals, Notes: p.Notes}, sentence(p))
 }
 

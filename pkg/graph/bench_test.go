@@ -65,37 +65,67 @@ func fleet(b *graph.Builder, clusters int) {
 	}
 }
 
-func BenchmarkBuild(b *testing.B) {
-	for _, clusters := range []int{100, 1000} {
-		var builder graph.Builder
-		fleet(&builder, clusters)
-		b.Run(fmt.Sprintf("%d-clusters", clusters), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				g, err := builder.Build()
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportMetric(float64(g.Len()), "objects")
-			}
-		})
+// built makes the graph of a fleet of so many clusters.
+func built(b *testing.B, clusters int) *graph.Graph {
+	b.Helper()
+	var builder graph.Builder
+	fleet(&builder, clusters)
+	g, err := builder.Build()
+	if err != nil {
+		b.Fatal(err)
 	}
+	return g
 }
 
-func BenchmarkMoveSet(b *testing.B) {
-	for _, clusters := range []int{100, 1000} {
-		var builder graph.Builder
-		fleet(&builder, clusters)
+func benchmarkBuild(b *testing.B, clusters int) {
+	var builder graph.Builder
+	fleet(&builder, clusters)
+	b.ReportAllocs()
+	for b.Loop() {
 		g, err := builder.Build()
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(fmt.Sprintf("%d-clusters", clusters), func(b *testing.B) {
-			for b.Loop() {
-				if n := len(g.MoveSet().In()); n != g.Len() {
-					b.Fatalf("%d of %d objects move", n, g.Len())
-				}
-			}
-		})
+		if g.Len() != 45*clusters {
+			b.Fatalf("%d objects, want %d", g.Len(), 45*clusters)
+		}
+	}
+}
+
+// Beside each other the two show that growth is linear.
+func BenchmarkBuild4500(b *testing.B) { benchmarkBuild(b, 100) }
+func BenchmarkBuild45k(b *testing.B)  { benchmarkBuild(b, 1000) }
+
+func benchmarkMoveSet(b *testing.B, clusters int) {
+	g := built(b, clusters)
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(g.MoveSet().In()); n != g.Len() {
+			b.Fatalf("%d of %d objects move", n, g.Len())
+		}
+	}
+}
+
+func BenchmarkMoveSet4500(b *testing.B) { benchmarkMoveSet(b, 100) }
+func BenchmarkMoveSet45k(b *testing.B)  { benchmarkMoveSet(b, 1000) }
+
+// BenchmarkSnapshots45k takes the records of all 1,000 Clusters, as `pre -A` does.
+func BenchmarkSnapshots45k(b *testing.B) {
+	g := built(b, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		set := g.MoveSet()
+		moves := func(id graph.ID) bool {
+			m, _ := set.Of(id)
+			return m.In
+		}
+		nodes := 0
+		for _, c := range g.OfKind(graph.Cluster) {
+			s := g.SnapshotOf(c.ID, moves)
+			nodes += len(s.Nodes)
+		}
+		if nodes != g.Len() {
+			b.Fatalf("%d nodes of %d objects", nodes, g.Len())
+		}
 	}
 }

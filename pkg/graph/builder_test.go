@@ -3,12 +3,10 @@ package graph_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -274,136 +272,5 @@ func TestNames_AreWhatPeopleRead(t *testing.T) {
 	}
 	if !(graph.ID{}).IsZero() || in(graph.Machine, "m").IsZero() {
 		t.Error("only the zero ID names nothing")
-	}
-}
-
-// FuzzBuild reads a text of lines "kind name owner owner ...", where a name is a
-// letter or two and an owner may be stale (~) or anything.
-func FuzzBuild(f *testing.F) {
-	f.Add("Cluster c\nMachineSet ms c\nMachine m ms\nSecret c-ca\nSecret m ~m", uint64(1))
-	f.Add("Machine a b\nMachine b a\nCluster c a\nMachine x x", uint64(2))
-	f.Add("Widget w\nMachine m w nobody\nMachine m ~w", uint64(3))
-	f.Add("", uint64(0))
-	kinds := map[string]graph.GroupKind{
-		"Cluster": graph.Cluster, "ClusterClass": graph.ClusterClass, "MachineSet": graph.MachineSet,
-		"Machine": graph.Machine, "Secret": graph.Secret, "Widget": widget,
-	}
-	f.Fuzz(func(t *testing.T, text string, seed uint64) {
-		var objects []graph.Object
-		of := map[string]graph.ID{}
-		for line := range strings.Lines(text) {
-			words := strings.Fields(line)
-			if len(words) < 2 || len(objects) > 200 {
-				continue
-			}
-			gk, ok := kinds[words[0]]
-			if !ok {
-				gk = graph.GroupKind{Group: "fuzz", Kind: words[0]}
-			}
-			o := object(gk, words[1])
-			of[words[1]] = o.ID
-			for _, owner := range words[2:] {
-				name, stale := strings.CutPrefix(owner, "~")
-				id, ok := of[name]
-				if !ok {
-					id = in(graph.Machine, name)
-				}
-				ref := metav1.OwnerReference{APIVersion: id.Group + "/v1", Kind: id.Kind, Name: id.Name, UID: object(id.GroupKind(), id.Name).UID}
-				if stale {
-					ref.UID = "stale"
-				}
-				o.Owners = append(o.Owners, ref)
-				o.Refs = append(o.Refs, graph.Ref{Field: "spec.x", To: id})
-			}
-			objects = append(objects, o)
-		}
-		var b graph.Builder
-		for _, o := range objects {
-			b.Add(o)
-		}
-		g := build(t, &b)
-		checkInvariants(t, g)
-		// Of the same identity the later counts, so only the order of the last ones may change.
-		var shuffled graph.Builder
-		last := map[graph.ID]graph.Object{}
-		for _, o := range objects {
-			last[o.ID] = o
-		}
-		ids := make([]graph.ID, 0, len(last))
-		for o := range g.All() {
-			ids = append(ids, o.ID)
-		}
-		for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(ids)) {
-			shuffled.Add(last[ids[i]])
-		}
-		if diff := cmp.Diff(g.MoveSet(), build(t, &shuffled).MoveSet()); diff != "" {
-			t.Errorf("the order of Add changes the move set:\n%s", diff)
-		}
-	})
-}
-
-// checkInvariants checks what holds for every graph.
-func checkInvariants(t *testing.T, g *graph.Graph) {
-	t.Helper()
-	forward, backward := map[string]int{}, map[string]int{}
-	for o := range g.All() {
-		for _, e := range append(append([]graph.Edge{}, g.Owners(o.ID)...), g.SpecRefs(o.ID)...) {
-			forward[fmt.Sprint(e)]++
-			if _, seen := g.Object(e.To); seen != (e.State == graph.Live || e.State == graph.Stale) {
-				t.Errorf("%s -> %s is %v", e.From, e.To, e.State)
-			}
-			if !g.Referenced(e.To) {
-				t.Errorf("%s is named by %s and not referenced", e.To, e.From)
-			}
-		}
-	}
-	count := func(id graph.ID) {
-		for _, e := range append(append([]graph.Edge{}, g.Dependents(id)...), g.Referrers(id)...) {
-			backward[fmt.Sprint(e)]++
-		}
-	}
-	unseen := map[graph.ID]bool{}
-	for o := range g.All() {
-		count(o.ID)
-		for _, e := range append(append([]graph.Edge{}, g.Owners(o.ID)...), g.SpecRefs(o.ID)...) {
-			if _, seen := g.Object(e.To); !seen && !unseen[e.To] {
-				unseen[e.To] = true
-				count(e.To)
-			}
-		}
-	}
-	if diff := cmp.Diff(forward, backward); diff != "" {
-		t.Errorf("edges forward and backward differ:\n%s", diff)
-	}
-	set := g.MoveSet()
-	if len(set) != g.Len() {
-		t.Errorf("%d verdicts about %d objects: something fell out", len(set), g.Len())
-	}
-	for i, m := range set {
-		if m.Reason == "" {
-			t.Errorf("%s has no reason", m.ID)
-		}
-		if i > 0 && set[i-1].ID.Compare(m.ID) >= 0 {
-			t.Errorf("%s is out of order", m.ID)
-		}
-		if !m.In {
-			continue
-		}
-		for _, e := range g.Owners(m.ID) {
-			if owner, _ := set.Of(e.To); !owner.In {
-				t.Errorf("%s moves without its owner %s", m.ID, e.To)
-			}
-		}
-	}
-	if diff := cmp.Diff(set, g.MoveSet()); diff != "" {
-		t.Errorf("the second computation differs:\n%s", diff)
-	}
-	for _, c := range g.OfKind(graph.Cluster) {
-		h := g.Hierarchy(c.ID)
-		for o := range h.All() {
-			if _, ok := h.MoveSet().Of(o.ID); !ok {
-				t.Errorf("%s fell out of the move set of a Hierarchy", o.ID)
-			}
-		}
 	}
 }

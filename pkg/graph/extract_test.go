@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -124,10 +125,22 @@ spec: {aHVzaA==: {apiVersion: v1, kind: aHVzaA==, name: x}}`)
 func TestExtract_NamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "no Kubernetes object",
-		`{apiVersion: v1, kind: Secret, metadata: {}}`:                                      "Secret without metadata.name",
-		`{apiVersion: v1, kind: Secret, metadata: {name: s, ownerReferences: [{}]}}`:        "Secret s: metadata.ownerReferences: [0] has no kind",
-		`{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {a: 1}}}`:               `Secret s: metadata.labels: "a" is not a string`,
-		`{apiVersion: v1, kind: Secret, metadata: {name: s, creationTimestamp: yesterday}}`: `"yesterday" is no RFC 3339 time`,
+		`{apiVersion: v1, kind: Secret, metadata: {}}`:                                                       "Secret without metadata.name",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, ownerReferences: [{}]}}`:                         "Secret s: metadata.ownerReferences: [0] has no kind",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {a: 1}}}`:                                `Secret s: metadata.labels: "a" is not a string`,
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, creationTimestamp: yesterday}}`:                  `"yesterday" is no RFC 3339 time`,
+		`{apiVersion: v1, kind: Secret, metadata: []}`:                                                       "no Kubernetes object",
+		`{apiVersion: 1, kind: Secret, metadata: {name: s}}`:                                                 "no Kubernetes object",
+		`{apiVersion: v1, kind: Secret, metadata: {name: 1}}`:                                                "Secret without metadata.name",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: 1}}`:                                  "metadata.namespace is not a string",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, uid: {}}}`:                                       "metadata.uid is not a string",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, deletionTimestamp: 1}}`:                          "metadata.deletionTimestamp is not a string",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ns, annotations: []}}`:                "Secret ns/s: metadata.annotations: not a map",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, finalizers: f}}`:                                 "metadata.finalizers: not a list",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, finalizers: [f, 1]}}`:                            "metadata.finalizers: [1] is not a string",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, ownerReferences: {}}}`:                           "metadata.ownerReferences: not a list",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, ownerReferences: [1]}}`:                          "metadata.ownerReferences: [0] is not an object",
+		`{apiVersion: v1, kind: Secret, metadata: {name: s, ownerReferences: [{kind: K, name: x, uid: 1}]}}`: "metadata.ownerReferences: [0].uid is not a string",
 	} {
 		var m map[string]any
 		if err := yaml.Unmarshal([]byte(text), &m); err != nil {
@@ -139,28 +152,139 @@ func TestExtract_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func FuzzExtract(f *testing.F) {
-	f.Add(`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","metadata":{"name":"m","ownerReferences":[{"kind":"A","name":"b"}]},"spec":{"replicas":1e300,"bootstrap":{"dataSecretName":7}}}`)
-	f.Add(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":[]}}`)
-	f.Add(`{"apiVersion":"addons.cluster.x-k8s.io/v1beta2","kind":"ClusterResourceSet","metadata":{"name":"s"},"spec":{"resources":[null,{"kind":"Secret"}]}}`)
-	f.Add(strings.Repeat(`{"spec":`, 200) + `1` + strings.Repeat(`}`, 200))
-	f.Fuzz(func(t *testing.T, text string) {
-		var m map[string]any
-		if json.Unmarshal([]byte(text), &m) != nil {
-			return
+// Every place in which a reference can stand, with the path that names it.
+func TestExtract_FindsReferences(t *testing.T) {
+	infra := func(kind, name string) graph.ID {
+		return graph.ID{Group: "infra", Kind: kind, Namespace: "ns", Name: name}
+	}
+	for _, tc := range []struct {
+		name, kind, spec string
+		want             []graph.Ref
+	}{
+		{"the control plane's template, v1beta1", "controlplane.cluster.x-k8s.io/v1beta1 KubeadmControlPlane",
+			`{machineTemplate: {infrastructureRef: {apiVersion: infra/v1, kind: T, name: t, namespace: ns}}}`,
+			[]graph.Ref{{Field: "spec.machineTemplate.infrastructureRef", To: infra("T", "t")}}},
+		{"the control plane's template, v1beta2", "controlplane.cluster.x-k8s.io/v1beta2 KubeadmControlPlane",
+			`{machineTemplate: {spec: {infrastructureRef: {apiGroup: infra, kind: T, name: t}}}}`,
+			[]graph.Ref{{Field: "spec.machineTemplate.spec.infrastructureRef", To: infra("T", "t")}}},
+		{"a MachineDeployment's templates", "cluster.x-k8s.io/v1beta2 MachineDeployment",
+			`{clusterName: c, template: {spec: {clusterName: c, bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: KubeadmConfigTemplate, name: b}}, infrastructureRef: {apiGroup: infra, kind: T, name: t}}}}`,
+			[]graph.Ref{
+				{Field: graph.FieldClusterName, To: in(graph.Cluster, "c")},
+				{Field: "spec.template.spec.bootstrap.configRef", To: in(graph.KubeadmConfigTemplate, "b")},
+				{Field: "spec.template.spec.infrastructureRef", To: infra("T", "t")},
+			}},
+		{"a MachinePool's data Secret", "cluster.x-k8s.io/v1beta2 MachinePool",
+			`{template: {spec: {bootstrap: {dataSecretName: d}}}}`,
+			[]graph.Ref{{Field: graph.FieldTemplateDataSecret, To: in(graph.Secret, "d")}}},
+		{"a ClusterClass' templates, v1beta1", "cluster.x-k8s.io/v1beta1 ClusterClass",
+			`{infrastructure: {ref: {apiVersion: infra/v1, kind: T, name: t}}, workers: {machineDeployments: [{template: {bootstrap: {ref: {apiVersion: infra/v1, kind: T, name: b}}}}]}}`,
+			[]graph.Ref{
+				{Field: "spec.infrastructure.ref", To: infra("T", "t")},
+				{Field: "spec.workers.machineDeployments[0].template.bootstrap.ref", To: infra("T", "b")},
+			}},
+		{"a ClusterClass' templates, v1beta2", "cluster.x-k8s.io/v1beta2 ClusterClass",
+			`{infrastructure: {templateRef: {apiVersion: infra/v1, kind: T, name: t}}, controlPlane: {machineInfrastructure: {templateRef: {apiVersion: infra/v1, kind: T, name: m}}}}`,
+			[]graph.Ref{
+				{Field: "spec.controlPlane.machineInfrastructure.templateRef", To: infra("T", "m")},
+				{Field: "spec.infrastructure.templateRef", To: infra("T", "t")},
+			}},
+		{"a class of another namespace, v1beta1", "cluster.x-k8s.io/v1beta1 Cluster",
+			`{topology: {class: k, classNamespace: other}}`,
+			[]graph.Ref{{Field: graph.FieldClassRef, To: graph.ID{Group: graph.CoreGroup, Kind: "ClusterClass", Namespace: "other", Name: "k"}}}},
+		{"a class of another namespace, v1beta2", "cluster.x-k8s.io/v1beta2 Cluster",
+			`{topology: {classRef: {name: k, namespace: other}}}`,
+			[]graph.Ref{{Field: graph.FieldClassRef, To: graph.ID{Group: graph.CoreGroup, Kind: "ClusterClass", Namespace: "other", Name: "k"}}}},
+		{"a ClusterResourceSet's payload", "addons.cluster.x-k8s.io/v1beta2 ClusterResourceSet",
+			`{resources: [{kind: Secret, name: s}, {kind: ConfigMap, name: m}, {kind: Pod, name: p}, {kind: Secret}, 7]}`,
+			[]graph.Ref{{Field: "spec.resources[0]", To: in(graph.Secret, "s")}, {Field: "spec.resources[1]", To: in(graph.ConfigMap, "m")}}},
+		{"a binding", "addons.cluster.x-k8s.io/v1beta2 ClusterResourceSetBinding",
+			`{clusterName: c, bindings: [{clusterResourceSetName: r}, {}]}`,
+			[]graph.Ref{
+				{Field: "spec.bindings[0].clusterResourceSetName", To: in(graph.ClusterResourceSet, "r")},
+				{Field: graph.FieldClusterName, To: in(graph.Cluster, "c")},
+			}},
+		{"a provider's own references, in lists and to the core group", "infra/v1 M",
+			`{pools: [{from: {apiGroup: ipam, kind: Pool, name: p}}], key: {apiVersion: v1, kind: Secret, name: k, namespace: keys}}`,
+			[]graph.Ref{
+				{Field: "spec.key", To: graph.ID{Kind: "Secret", Namespace: "keys", Name: "k"}},
+				{Field: "spec.pools[0].from", To: graph.ID{Group: "ipam", Kind: "Pool", Namespace: "ns", Name: "p"}},
+			}},
+		{"what only looks like one", "infra/v1 M",
+			`{a: {kind: K, name: x}, b: {apiGroup: g, name: x}, c: {apiVersion: v1, kind: K}, d: {apiVersion: v1, kind: 1, name: x}, replicas: []}`, nil},
+		{"the wrong types everywhere", "cluster.x-k8s.io/v1beta2 Cluster",
+			`{topology: [], controlPlaneRef: 1, infrastructureRef: [1], bootstrap: x, clusterName: c}`, nil},
+		{"no map at all", "infra/v1 M", `7`, nil},
+	} {
+		apiVersion, kind, _ := strings.Cut(tc.kind, " ")
+		o := extract(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: x, namespace: ns}, spec: %s}", apiVersion, kind, tc.spec))
+		if diff := cmp.Diff(tc.want, o.Refs); diff != "" {
+			t.Errorf("%s:\n%s", tc.name, diff)
 		}
-		o, err := graph.Extract(m)
-		if err != nil {
-			return
+	}
+}
+
+func TestExtract_ReadsFacts(t *testing.T) {
+	three := int64(3)
+	for _, tc := range []struct {
+		name, kind, rest string
+		want             graph.Facts
+	}{
+		{"a control plane", "controlplane.cluster.x-k8s.io/v1beta2 KubeadmControlPlane",
+			`spec: {replicas: 3, version: v1.36.0, kubeadmConfigSpec: {clusterConfiguration: {etcd: {external: {endpoints: [e]}}}}}`,
+			graph.Facts{Replicas: &three, Version: "v1.36.0", ExternalEtcd: true}},
+		{"local etcd", "controlplane.cluster.x-k8s.io/v1beta2 KubeadmControlPlane",
+			`spec: {kubeadmConfigSpec: {clusterConfiguration: {etcd: {local: {}}}}}`, graph.Facts{}},
+		{"a MachineDeployment", "cluster.x-k8s.io/v1beta2 MachineDeployment",
+			`spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {spec: {version: v1.36.0}}}`,
+			graph.Facts{Replicas: &three, Version: "v1.36.0", Selector: map[string]string{"a": "b"}}},
+		{"a bootstrap config", "bootstrap.cluster.x-k8s.io/v1beta2 KubeadmConfig", `status: {dataSecretName: d}`, graph.Facts{DataSecretName: "d"}},
+		{"a Machine in v1beta1", "cluster.x-k8s.io/v1beta1 Machine",
+			`status: {nodeRef: {apiVersion: v1, kind: Node, name: node, uid: u}}`, graph.Facts{NodeName: "node"}},
+		{"an endpoint that is not set yet", "cluster.x-k8s.io/v1beta2 Cluster", `spec: {controlPlaneEndpoint: {host: h, port: 0}}`, graph.Facts{}},
+		{"an IPv6 endpoint", "cluster.x-k8s.io/v1beta2 Cluster", `spec: {controlPlaneEndpoint: {host: "fd00::1", port: 6443}}`, graph.Facts{Endpoint: "[fd00::1]:6443"}},
+		{"an empty topology", "cluster.x-k8s.io/v1beta2 Cluster", `spec: {topology: {}}`, graph.Facts{}},
+		{"infrastructure that is not ready", "cluster.x-k8s.io/v1beta1 Cluster", `status: {infrastructureReady: false}`, graph.Facts{}},
+		{"values of the wrong type", "cluster.x-k8s.io/v1beta2 Cluster",
+			`spec: {paused: "true", replicas: 1.5, version: 1, selector: {matchLabels: {a: 1}}, controlPlaneEndpoint: x, topology: x}
+status: {initialization: {infrastructureProvisioned: "yes"}, nodeRef: []}`, graph.Facts{}},
+		{"more replicas than a number holds", "cluster.x-k8s.io/v1beta2 MachineSet", `spec: {replicas: 1e300}`, graph.Facts{}},
+	} {
+		apiVersion, kind, _ := strings.Cut(tc.kind, " ")
+		o := extract(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: ns}\n%s", apiVersion, kind, tc.rest))
+		if diff := cmp.Diff(tc.want, o.Facts); diff != "" {
+			t.Errorf("%s:\n%s", tc.name, diff)
 		}
-		var b graph.Builder
-		b.Add(o)
-		g, err := b.Build()
-		if err != nil {
-			t.Fatalf("what Extract took, Build refuses: %v", err)
-		}
-		if g.MoveSet()[0].ID != o.ID {
-			t.Fatal("the object fell out of the move set")
-		}
+	}
+}
+
+// What Extract gives shares nothing with what it was given.
+func TestExtract_CopiesWhatItKeeps(t *testing.T) {
+	labels, annotations := map[string]any{"a": "b"}, map[string]any{graph.LastAppliedAnnotation: "data"}
+	content := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "labels": labels, "annotations": annotations}}
+	o, err := graph.Extract(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels["a"] = "c"
+	if o.Labels["a"] != "b" {
+		t.Error("the object's labels are the content's")
+	}
+	if len(o.Annotations) != 0 || annotations[graph.LastAppliedAnnotation] != "data" {
+		t.Errorf("annotations are %v, the content's %v", o.Annotations, annotations)
+	}
+}
+
+// A spec as deep as a decoder allows is read without harm.
+func TestExtract_StopsAtADepthThatNoTypeHas(t *testing.T) {
+	var deep any = map[string]any{"apiGroup": "g", "kind": "K", "name": "n"}
+	for range 100_000 {
+		deep = []any{deep}
+	}
+	o, err := graph.Extract(map[string]any{
+		"apiVersion": "infra/v1", "kind": "M", "metadata": map[string]any{"name": "m"}, "spec": map[string]any{"x": deep},
 	})
+	if err != nil || len(o.Refs) != 0 {
+		t.Errorf("%d references, error %v", len(o.Refs), err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/pkg/labels"
 )
 
@@ -84,6 +85,83 @@ func TestP6_AUsersPauseIsNeverTouched(t *testing.T) {
 	}
 }
 
+// A hold is a pause and our mark, and neither is put where the user's pause already does the work.
+func TestHold_IsEmptyWhereItsUserPaused(t *testing.T) {
+	for _, m := range every() {
+		after := labels.Hold(m, holder).Apply(m)
+		_, marked := m.Annotations[labels.Held]
+		switch {
+		case m.SpecPaused || labels.PausedByAnnotation(m):
+			if c := labels.Hold(m, holder); !c.Empty() {
+				t.Errorf("Hold of the paused %v is %v", m, c)
+			}
+		case !labels.PausedByAnnotation(after) || !labels.IsHeld(after) || labels.PausedByUser(after):
+			t.Errorf("Hold of %v gives %v, which is not held by us", m, after)
+		case marked && after.Annotations[labels.Held] != m.Annotations[labels.Held]:
+			t.Errorf("Hold of %v forgets who held it first: %v", m, after)
+		}
+	}
+}
+
+func TestRelease_IsEmptyWithoutOurMark(t *testing.T) {
+	for _, m := range every() {
+		c, after := labels.Release(m), labels.Release(m).Apply(m)
+		if labels.IsHeld(m) == c.Empty() {
+			t.Errorf("Release of %v is %q", m, c)
+		}
+		if labels.IsHeld(after) || labels.PausedByAnnotation(after) != labels.PausedByUser(labels.Meta{Annotations: m.Annotations}) {
+			t.Errorf("Release of %v leaves %v", m, after)
+		}
+	}
+}
+
+func TestHolderOf_ReadsWhatPeopleScribble(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tc := range []struct {
+		value string
+		want  labels.Holder
+	}{
+		{"move-hook pre 2026-01-02T03:04:05Z", labels.Holder{Who: "move-hook pre", Since: since}},
+		{"host 2026-01-02T04:04:05+01:00", labels.Holder{Who: "host", Since: since}},
+		{" 2026-01-02T03:04:05Z", labels.Holder{Since: since}},
+		{"2026-01-02T03:04:05Z", labels.Holder{Who: "2026-01-02T03:04:05Z"}},
+		{"by hand, ask me", labels.Holder{Who: "by hand, ask me"}},
+		{"", labels.Holder{}},
+	} {
+		got, ok := labels.HolderOf(labels.Meta{Annotations: map[string]string{labels.Held: tc.value}})
+		if !ok || got.Who != tc.want.Who || !got.Since.Equal(tc.want.Since) {
+			t.Errorf("%q is %+v, %v; want %+v", tc.value, got, ok, tc.want)
+		}
+	}
+	if _, ok := labels.HolderOf(labels.Meta{Annotations: map[string]string{labels.Paused: ""}}); ok {
+		t.Error("a pause without our mark has no holder")
+	}
+}
+
+func TestChange_StringIsOneSortedLine(t *testing.T) {
+	c := labels.Change{
+		SetLabels: map[string]string{"b": "", "a": ""}, SetAnnotations: map[string]string{"c": "v"},
+		DropLabels: []string{"e", "d"}, DropAnnotations: []string{"f"},
+	}
+	if got, want := c.String(), "+label a, +label b, +annotation c, -label d, -label e, -annotation f"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if c.DropLabels[0] != "e" {
+		t.Error("String changed the Change")
+	}
+	if got := (labels.Change{}).String(); got != "" {
+		t.Errorf("the empty Change is %q", got)
+	}
+}
+
+func TestMetaOf_SeesWhatIsOnTheObject(t *testing.T) {
+	o := &graph.Object{Labels: map[string]string{labels.Adoption: labels.Pending}, Annotations: map[string]string{labels.Held: holder.String()}}
+	o.Facts.Paused = true
+	if m := labels.MetaOf(o); !labels.IsPending(m) || !labels.IsHeld(m) || !m.SpecPaused {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestHoldAndRelease_LeaveNoTrace(t *testing.T) {
 	m := labels.Meta{Annotations: map[string]string{"theirs": "a"}}
 	held := labels.Hold(m, holder).Apply(m)
@@ -107,14 +185,34 @@ func TestRelease_OfAMarkWithoutAPause(t *testing.T) {
 }
 
 func FuzzChange_Apply(f *testing.F) {
-	f.Add("cluster.x-k8s.io/paused", "", "pivot.cluster.x-k8s.io/held", "x 2026-01-02T03:04:05Z")
-	f.Add("", "", "", "")
-	f.Fuzz(func(t *testing.T, k1, v1, k2, v2 string) {
+	f.Add("cluster.x-k8s.io/paused", "", "pivot.cluster.x-k8s.io/held", "x 2026-01-02T03:04:05Z", "a", "b")
+	f.Add("", "", "", "", "", "")
+	f.Add("a", "1", "a", "2", "a", "a")
+	f.Fuzz(func(t *testing.T, k1, v1, k2, v2, set, drop string) {
 		m := labels.Meta{Annotations: map[string]string{k1: v1, k2: v2}, Labels: map[string]string{k1: v2}}
+		copied := labels.Meta{Annotations: maps.Clone(m.Annotations), Labels: maps.Clone(m.Labels)}
 		for name, fn := range functions {
-			copied := labels.Meta{Annotations: maps.Clone(m.Annotations), Labels: maps.Clone(m.Labels)}
-			if again := fn(fn(copied).Apply(copied)); !again.Empty() {
+			if again := fn(fn(m).Apply(m)); !again.Empty() {
 				t.Errorf("%s: %v is still wanted", name, again)
+			}
+		}
+		c := labels.Change{
+			SetLabels: map[string]string{set: v1}, DropLabels: []string{drop},
+			SetAnnotations: map[string]string{set: v2}, DropAnnotations: []string{drop, drop},
+		}
+		once := c.Apply(m)
+		if diff := cmp.Diff(once, c.Apply(once)); diff != "" {
+			t.Errorf("applying %v twice is not applying it once:\n%s", c, diff)
+		}
+		if diff := cmp.Diff(copied, m); diff != "" {
+			t.Errorf("Apply changed its input:\n%s", diff)
+		}
+		if _, ok := once.Annotations[drop]; ok {
+			t.Errorf("%q was dropped and is there", drop)
+		}
+		for k, v := range m.Annotations {
+			if got, ok := once.Annotations[k]; k != set && k != drop && (!ok || got != v) {
+				t.Errorf("%q was not named in the change and became %q", k, got)
 			}
 		}
 	})
@@ -128,4 +226,15 @@ func ExampleHold() {
 	// Output:
 	// +annotation cluster.x-k8s.io/paused, +annotation pivot.cluster.x-k8s.io/held
 	// true
+}
+
+// A user who pauses while we hold gives the pause a value, and it outlasts the pivot.
+func ExampleRelease() {
+	m := labels.Meta{Annotations: map[string]string{labels.Paused: "", labels.Held: "move-hook pre 2026-01-02T03:04:05Z"}}
+	fmt.Println(labels.Release(m))
+	m.Annotations[labels.Paused] = "maintenance"
+	fmt.Println(labels.Release(m))
+	// Output:
+	// -annotation cluster.x-k8s.io/paused, -annotation pivot.cluster.x-k8s.io/held
+	// -annotation pivot.cluster.x-k8s.io/held
 }

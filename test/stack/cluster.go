@@ -3,10 +3,12 @@ package stack
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	infrav1 "sigs.k8s.io/cluster-api/test/infrastructure/docker/api/v1beta2"
@@ -153,20 +155,36 @@ func (b *ClusterBuilder) WantedMachines() int {
 	return wanted
 }
 
-// Create makes the namespace, unless it is there, and the objects, in order.
+// Create makes the namespaces, unless they are there, and the objects, in order.
+// With several stand-alone control-plane Machines it waits, where controllers
+// run, until the first is initialised before it makes the others, as their
+// user must: the bootstrap provider lets any of them begin.
 func (b *ClusterBuilder) Create(ctx context.Context, m *Management) (client.ObjectKey, error) {
-	return b.Key(), m.Create(ctx, b.Objects()...)
+	all := b.Objects()
+	joining := slices.IndexFunc(all, func(o client.Object) bool { return o.GetName() == b.standAloneName(1) })
+	if joining < 0 || m.options.Bare {
+		return b.Key(), m.Create(ctx, all...)
+	}
+	if err := m.Create(ctx, all[:joining]...); err != nil {
+		return b.Key(), err
+	}
+	if err := m.waitInitialized(ctx, b.Key()); err != nil {
+		return b.Key(), err
+	}
+	return b.Key(), m.Create(ctx, all[joining:]...)
 }
 
-// Create makes objects one after the other, and before each the namespace it
-// is in, unless that is there. The objects are not changed.
+// Create makes objects one after the other, and the namespaces they are in,
+// unless those are there. The objects are not changed.
 func (m *Management) Create(ctx context.Context, objects ...client.Object) error {
+	namespaces := sets.New("")
 	for _, object := range objects {
-		if namespace := object.GetNamespace(); namespace != "" {
+		if namespace := object.GetNamespace(); !namespaces.Has(namespace) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 			if err := m.client.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating namespace %s: %w", namespace, err)
 			}
+			namespaces.Insert(namespace)
 		}
 		if err := m.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, client.ObjectKeyFromObject(object), err)
@@ -217,6 +235,10 @@ func (b *ClusterBuilder) meta(name string, labels map[string]string) metav1.Obje
 }
 
 func (b *ClusterBuilder) controlPlaneName() string { return b.name + "-cp" }
+
+func (b *ClusterBuilder) standAloneName(i int) string {
+	return fmt.Sprintf("%s-%d", b.controlPlaneName(), i)
+}
 
 func (b *ClusterBuilder) cluster() *clusterv1.Cluster {
 	cluster := &clusterv1.Cluster{

@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -59,7 +57,7 @@ func (b *ClusterBuilder) kubeadmControlPlane() *controlplanev1.KubeadmControlPla
 // standAloneMachine is the Machine, its bootstrap configuration and its
 // infrastructure. Their owner references are the controllers' work.
 func (b *ClusterBuilder) standAloneMachine(i int) []client.Object {
-	name := fmt.Sprintf("%s-%d", b.controlPlaneName(), i)
+	name := b.standAloneName(i)
 	labels := map[string]string{clusterv1.ClusterNameLabel: b.name, clusterv1.MachineControlPlaneLabel: ""}
 	config := bootstrapv1.KubeadmConfigSpec{ClusterConfiguration: clusterConfiguration}
 	if i == 0 {

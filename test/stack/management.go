@@ -217,6 +217,7 @@ func (m *Management) connect() error {
 		return err
 	}
 	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // of the Docker kinds, which are deprecated and read with the others
 	m.config = config
 	scheme, err := NewScheme()
 	if err != nil {

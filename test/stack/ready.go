@@ -17,9 +17,10 @@ import (
 // readyTimeout is for one workload cluster on two busy cores.
 const readyTimeout = 5 * time.Minute
 
-// WaitReady waits until the Cluster is Available, every Machine of it is Ready
-// and up to date, and there are as many as control plane and workers want. The
-// error of a time-out names what is missing.
+// WaitReady waits until the Cluster is Available, control plane and workers
+// have the replicas that they want, and every Machine is Ready. A Cluster
+// without a control plane object must have its control plane initialised
+// instead. The error of a time-out names what is missing.
 func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
@@ -40,6 +41,20 @@ func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) err
 		cluster, m.name, m.LogDir(), err, strings.Join(missing, "\n  "))
 }
 
+// waitInitialized waits until the first control-plane Machine serves.
+func (m *Management) waitInitialized(ctx context.Context, key client.ObjectKey) error {
+	cluster := &clusterv1.Cluster{}
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		err := m.client.Get(ctx, key, cluster)
+		return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false), err
+	})
+	if err != nil {
+		m.KeepLogs()
+		return fmt.Errorf("the control plane of %s on %s is not initialised (logs: %s): %w", key, m.name, m.LogDir(), err)
+	}
+	return nil
+}
+
 // Unready names what keeps the Cluster from being ready: nothing, if it is.
 func Unready(ctx context.Context, m *Management, key client.ObjectKey) ([]string, error) {
 	cluster := &clusterv1.Cluster{}
@@ -51,7 +66,15 @@ func Unready(ctx context.Context, m *Management, key client.ObjectKey) ([]string
 	if err != nil {
 		return nil, err
 	}
-	missing := notTrue("Cluster", cluster, clusterv1.AvailableCondition)
+	var missing []string
+	if standAlone := !cluster.Spec.ControlPlaneRef.IsDefined() && !cluster.Spec.Topology.IsDefined(); standAlone {
+		// Upstream leaves Available unknown for these (core/reconcilers/cluster/cluster_controller_status.go,
+		// setControlPlaneAvailableCondition), and does not look at their Machines again once initialised.
+		missing = notTrue("Cluster", cluster, clusterv1.ClusterControlPlaneInitializedCondition)
+		cluster.Status.ControlPlane = nil
+	} else {
+		missing = notTrue("Cluster", cluster, clusterv1.AvailableCondition)
+	}
 	if cp := cluster.Status.ControlPlane; cp != nil && ptr.Deref(cp.DesiredReplicas, 0) != ptr.Deref(cp.ReadyReplicas, 0) {
 		missing = append(missing, fmt.Sprintf("control plane: %d of %d replicas ready", ptr.Deref(cp.ReadyReplicas, 0), ptr.Deref(cp.DesiredReplicas, 0)))
 	}

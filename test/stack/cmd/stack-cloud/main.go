@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/cluster-api/feature"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/move-hook/move-hook/test/stack/internal/cloudapi"
@@ -28,7 +29,12 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(klog.Background())
 
-	if err := serve(context.Background(), *firstPort, *lastPort, os.Stdin, os.Stdout); err != nil {
+	// The provider's webhooks refuse templates of a ClusterClass without it.
+	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
+	if err == nil {
+		err = serve(context.Background(), *firstPort, *lastPort, os.Stdin, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
