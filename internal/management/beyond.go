@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,9 @@ func (r *reader) providerSecrets(ctx context.Context) error {
 			continue
 		}
 		done[p.GetNamespace()] = true
+		r.mu.Lock()
+		r.providers = append(r.providers, p.GetNamespace())
+		r.mu.Unlock()
 		if err := r.list(ctx, secrets, p.GetNamespace()); err != nil {
 			return err
 		}
@@ -70,7 +74,7 @@ func (r *reader) beyond(ctx context.Context) error {
 	tried := map[place]bool{}
 	for range rounds {
 		lists, gets := map[place][]wanted{}, []wanted(nil)
-		for _, w := range r.named() {
+		for w := range r.named() {
 			k, served := r.discovery.Find(w.id.GroupKind())
 			at := place{k.GroupKind, w.id.Namespace}
 			if r.scope.Namespace == "" {
@@ -107,28 +111,43 @@ func (r *reader) beyond(ctx context.Context) error {
 }
 
 // named gives what the objects name that were added since the last call.
-func (r *reader) named() []wanted {
-	var out []wanted
-	for i := range r.fresh {
-		o := &r.fresh[i]
+func (r *reader) named() iter.Seq[wanted] {
+	fresh := r.fresh
+	r.fresh = nil
+	return func(yield func(wanted) bool) {
+		for _, o := range fresh {
+			for to := range r.namedBy(o) {
+				if !yield(wanted{to, o.ID}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// namedBy gives what one object refers to, and its owners.
+func (r *reader) namedBy(o *graph.Object) iter.Seq[graph.ID] {
+	return func(yield func(graph.ID) bool) {
 		for _, ref := range o.Refs {
-			out = append(out, wanted{ref.To, o.ID})
+			if !yield(ref.To) {
+				return
+			}
 		}
 		// Owners of Secrets and ConfigMaps that are nobody's (a chart's, a
 		// Certificate's) would lead all over the management cluster.
 		if _, labelled := o.Labels[graph.ClusterNameLabel]; !labelled && (o.GroupKind() == graph.Secret || o.GroupKind() == graph.ConfigMap) {
-			continue
+			return
 		}
 		for _, ref := range o.Owners {
 			id := graph.ID{Group: graph.GroupOf(ref.APIVersion), Kind: ref.Kind, Namespace: o.Namespace, Name: ref.Name}
 			if k, ok := r.discovery.Find(id.GroupKind()); ok && !k.Namespaced {
 				id.Namespace = ""
 			}
-			out = append(out, wanted{id, o.ID})
+			if !yield(id) {
+				return
+			}
 		}
 	}
-	r.fresh = nil
-	return out
 }
 
 // listBeyond lists a kind that clusterctl does not list, so that absence can be
@@ -136,7 +155,7 @@ func (r *reader) named() []wanted {
 func (r *reader) listBeyond(ctx context.Context, at place, ws []wanted) error {
 	k, _ := r.discovery.Find(at.kind)
 	s := r.cluster.Stream(k, at.namespace, r.whole(at.kind))
-	objects, complete, err := s.upTo(ctx, manyObjects)
+	pages, complete, err := s.upTo(ctx, manyObjects)
 	switch {
 	case err != nil && answered(err):
 		r.warn(s.String(), err)
@@ -144,7 +163,7 @@ func (r *reader) listBeyond(ctx context.Context, at place, ws []wanted) error {
 	case err != nil:
 		return fmt.Errorf("listing %s on %s: %w", s, r.cluster.name, err)
 	case complete:
-		r.add(objects...)
+		r.add(pages)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.builder.Listed(at.kind, at.namespace)
@@ -176,6 +195,6 @@ func (r *reader) get(ctx context.Context, w wanted) error {
 		r.warn(w.id.String(), fmt.Errorf("%s names it and it does not exist", w.by))
 		return nil
 	}
-	r.add(*o)
+	r.add([][]graph.Object{{*o}})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ func (c *Cluster) Read(ctx context.Context, scope Scope) (*graph.Graph, []Warnin
 	if err := r.read(ctx); err != nil {
 		return nil, nil, err
 	}
+	r.builder.Scope(scope.Namespace, r.providers...)
 	g, err := r.builder.Build()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading %s: %w", c.name, err)
@@ -69,9 +71,11 @@ type reader struct {
 	builder graph.Builder
 	have    map[graph.ID]bool
 	// fresh was added since beyond looked last.
-	fresh    []graph.Object
+	fresh    []*graph.Object
 	listed   map[place]bool
 	warnings []Warning
+	// providers are the namespaces of infrastructure providers beside the scope.
+	providers []string
 }
 
 // place is a kind in one namespace, or (empty) in all or without any.
@@ -80,14 +84,17 @@ type place struct {
 	namespace string
 }
 
-func (r *reader) add(objects ...graph.Object) {
+func (r *reader) add(pages [][]graph.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, o := range objects {
-		if !r.have[o.ID] {
-			r.have[o.ID] = true
-			r.builder.Add(o)
-			r.fresh = append(r.fresh, o)
+	for _, page := range pages {
+		for i := range page {
+			o := &page[i]
+			if !r.have[o.ID] {
+				r.have[o.ID] = true
+				r.builder.Add(*o)
+				r.fresh = append(r.fresh, o)
+			}
 		}
 	}
 }
@@ -155,10 +162,10 @@ func (r *reader) whole(gk graph.GroupKind) bool {
 // kind, that is a Warning and no error.
 func (r *reader) list(ctx context.Context, k Kind, namespace string) error {
 	s := r.cluster.Stream(k, namespace, r.whole(k.GroupKind))
-	objects, err := s.All(ctx)
+	pages, _, err := s.upTo(ctx, math.MaxInt)
 	switch {
 	case err == nil:
-		r.add(objects...)
+		r.add(pages)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.builder.Listed(k.GroupKind, s.namespace)

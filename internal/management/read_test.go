@@ -226,6 +226,31 @@ func TestRead_ProviderSecretsAsClusterctlDoes(t *testing.T) {
 	}
 }
 
+func TestRead_MoveSetIsThatOfTheScope(t *testing.T) {
+	ref := func(name string) map[string]any {
+		return map[string]any{"templateRef": map[string]any{"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "InfraTemplate", "name": name}}
+	}
+	_, c := newServer(t, standard(),
+		object(providerKind, "infra-system", "infrastructure-x", map[string]any{"type": "InfrastructureProvider"}),
+		object(graph.Secret, "infra-system", "credentials", map[string]any{"labels": map[string]any{graph.MoveLabel: ""}}),
+		object(graph.Cluster, "default", "c1", map[string]any{"spec": map[string]any{
+			"topology": map[string]any{"classRef": map[string]any{"name": "class", "namespace": "classes"}}}}),
+		object(graph.ClusterClass, "classes", "class", map[string]any{"spec": map[string]any{"infrastructure": ref("t"),
+			"controlPlane": map[string]any{"healthCheck": map[string]any{"remediation": ref("remediation")}}}}),
+		object(template, "classes", "t", map[string]any{"ownerReferences": owner(graph.ClusterClass, "v1beta2", "class")}),
+		object(template, "classes", "remediation", map[string]any{"ownerReferences": owner(graph.ClusterClass, "v1beta2", "class")}),
+	)
+	g, _ := read(t, c, Scope{Namespace: "default"})
+	for _, m := range g.MoveSet() {
+		if in := m.ID.Name != "remediation"; m.In != in || (!in && m.Reason != graph.OutOfScope) {
+			t.Errorf("%s moves: %t, %s", m.ID, m.In, m.Why())
+		}
+	}
+	if g.Len() != 5 {
+		t.Errorf("read %v", names(g))
+	}
+}
+
 func TestRead_SecretDataIsNeverAskedFor(t *testing.T) {
 	s, c := newServer(t, standard(), object(graph.Cluster, "default", "c1", nil), object(graph.Secret, "default", "c1-ca", map[string]any{
 		"data": map[string]any{"tls.key": "c2VjcmV0"}, "annotations": map[string]any{graph.LastAppliedAnnotation: "c2VjcmV0", "a": "b"}}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,11 @@ import (
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
-// pageSize bounds one answer of the server, in objects.
-const pageSize = 500
+// pageSize bounds one answer of the server, in objects. It is large because only
+// the first page of a list is sure to come from the API server's cache: those that
+// follow it reads from etcd where nothing was written lately, and decodes anew, at
+// ten times the cost.
+const pageSize = 10_000
 
 // wholeKinds are read with spec and status, because decisions need them.
 var wholeKinds = map[graph.GroupKind]bool{
@@ -122,16 +126,16 @@ func (c *Cluster) settle(o *graph.Object) {
 
 // All gives every object of one consistent list.
 func (s Stream) All(ctx context.Context) ([]graph.Object, error) {
-	out, _, err := s.upTo(ctx, math.MaxInt)
-	return out, err
+	pages, _, err := s.upTo(ctx, math.MaxInt)
+	return slices.Concat(pages...), err
 }
 
-// upTo is All for a kind of which only some objects may be worth reading: it stops
-// after the page that goes beyond most, and then is not complete.
+// upTo is All page by page, for a kind of which only some objects may be worth
+// reading: it stops after the page that goes beyond most, and then is not complete.
 //
 // Where the server has forgotten the list before its last page (410 Gone), it is
 // read anew and in one answer: what two lists say together was never so.
-func (s Stream) upTo(ctx context.Context, most int) (out []graph.Object, complete bool, err error) {
+func (s Stream) upTo(ctx context.Context, most int) (out [][]graph.Object, complete bool, err error) {
 	out, complete, err = s.pages(ctx, pageSize, most)
 	if apierrors.IsResourceExpired(err) {
 		out, complete, err = s.pages(ctx, 0, most)
@@ -139,41 +143,44 @@ func (s Stream) upTo(ctx context.Context, most int) (out []graph.Object, complet
 	return out, complete, err
 }
 
-func (s Stream) pages(ctx context.Context, limit int64, most int) (out []graph.Object, complete bool, err error) {
+func (s Stream) pages(ctx context.Context, limit int64, most int) (out [][]graph.Object, complete bool, err error) {
 	o := metav1.ListOptions{Limit: limit}
-	for {
-		o.Continue, err = s.page(ctx, o, func(obj graph.Object) { out = append(out, obj) })
+	for have := 0; ; {
+		var page []graph.Object
+		page, o.Continue, err = s.page(ctx, o)
+		out, have = append(out, page), have+len(page)
 		switch {
 		case err != nil:
 			return nil, false, err
 		case o.Continue == "":
 			return out, true, nil
-		case len(out) > most:
+		case have > most:
 			return out, false, nil
 		}
 	}
 }
 
-// page hands over the objects of one page and returns the token of the next.
-func (s Stream) page(ctx context.Context, o metav1.ListOptions, add func(graph.Object)) (more string, err error) {
+// page gives the objects of one page and the token of the next.
+func (s Stream) page(ctx context.Context, o metav1.ListOptions) (objects []graph.Object, more string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if s.whole {
-		return s.wholePage(ctx, o, add)
+		return s.wholePage(ctx, o)
 	}
 	page, err := s.cluster.metadata.Resource(s.kind.GVR()).Namespace(s.namespace).List(ctx, o)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
+	objects = make([]graph.Object, 0, len(page.Items))
 	for i := range page.Items {
-		add(fromMetadata(s.kind.KindInfo, &page.Items[i].ObjectMeta))
+		objects = append(objects, fromMetadata(s.kind.KindInfo, &page.Items[i].ObjectMeta))
 	}
-	return page.GetContinue(), nil
+	return objects, page.GetContinue(), nil
 }
 
 // wholePage decodes a page while it arrives, one object at a time: a page of
 // whole objects never is in memory as a whole.
-func (s Stream) wholePage(ctx context.Context, o metav1.ListOptions, add func(graph.Object)) (more string, err error) {
+func (s Stream) wholePage(ctx context.Context, o metav1.ListOptions) (objects []graph.Object, more string, err error) {
 	gvr := s.kind.GVR()
 	path := []string{"/apis", gvr.Group, gvr.Version}
 	if gvr.Group == "" {
@@ -191,16 +198,17 @@ func (s Stream) wholePage(ctx context.Context, o metav1.ListOptions, add func(gr
 	}
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	defer body.Close()
-	return decodeList(body, func(w *wireObject) error {
+	more, err = decodeList(body, func(w *wireObject) error {
 		obj, err := w.object(s.kind.KindInfo)
 		if err != nil {
 			return err
 		}
 		s.cluster.settle(&obj)
-		add(obj)
+		objects = append(objects, obj)
 		return nil
 	})
+	return objects, more, err
 }

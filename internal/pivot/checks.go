@@ -64,6 +64,7 @@ func checks() []check {
 		checkProvisioned,
 		checkNodes,
 		checkDeleting,
+		checkUnseenOwner,
 		checkLeftBehind,
 	}
 }

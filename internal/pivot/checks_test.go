@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -69,6 +70,18 @@ func TestChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 		"a reference to a kind that clusterctl does not discover": {func(o *objects) {
 			o.change(idOf(infraCluster, "c1"), refersTo("spec.identityRef", graph.ID{Group: "example.com", Kind: "Identity", Name: "shared"}))
 		}, []string{"LeftBehind Identity shared harms"}},
+		"owners that clusterctl fails to read": {func(o *objects) {
+			owner := func(kind graph.GroupKind, name string) edit {
+				return func(x *graph.Object) {
+					x.Owners = []metav1.OwnerReference{{APIVersion: graph.CoreGroup + "/v1beta2", Kind: kind.Kind, Name: name, UID: "elsewhere"}}
+				}
+			}
+			o.add(graph.ConfigMap, "stray", nil, owner(graph.Cluster, "gone"))
+			o.add(graph.ConfigMap, "stray-class", nil, owner(graph.ClusterClass, "gone"))
+			o.add(graph.Secret, "stale", nil, owner(graph.Machine, "c1-md-0"))
+			o.add(graph.Secret, "harmless", nil, owner(graph.MachineSet, "gone"))
+		}, []string{"UnseenOwner ConfigMap fleet/stray stops", "UnseenOwner ConfigMap fleet/stray-class stops", "UnseenOwner Secret fleet/stale stops",
+			"LeftBehind Secret fleet/stale harms"}},
 		"a reference to nothing": {func(o *objects) {
 			o.change(idOf(infraCluster, "c1"), refersTo("spec.credentials", idOf(graph.Secret, "gone")))
 		}, []string{"DanglingReference Secret fleet/gone notes"}},

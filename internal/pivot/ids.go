@@ -38,5 +38,7 @@ func entries() []adopt.Entry {
 			Remedy: "give the record with --record FILE"},
 		{ID: "UnreadableKind", Severity: finding.Stops, Cause: "A kind that clusterctl moves cannot be listed.",
 			Remedy: "allow move-hook to list it"},
+		{ID: "UnseenOwner", Severity: finding.Stops, Cause: "An owner reference names a Cluster, ClusterClass or Machine that does not exist, or by another UID; clusterctl reads it nevertheless, fails and moves nothing.",
+			Remedy: "correct the UID in the owner reference, or take the reference off"},
 	}
 }

@@ -75,12 +75,13 @@ type GraphUnseen struct {
 // NewGraphDocument describes the objects of g that are in only, or all of them
 // if only is nil. What moves is judged over the whole graph either way.
 func NewGraphDocument(g *graph.Graph, only []graph.ID) GraphDocument {
-	doc := GraphDocument{Objects: []GraphObject{}, Unseen: []GraphUnseen{}}
+	set := g.MoveSet()
+	doc := GraphDocument{Objects: make([]GraphObject, 0, len(set)), Unseen: []GraphUnseen{}}
 	wanted := make(map[graph.ID]bool, len(only))
 	for _, id := range only {
 		wanted[id] = true
 	}
-	for _, m := range g.MoveSet() {
+	for _, m := range set {
 		if only != nil && !wanted[m.ID] {
 			continue
 		}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,6 +43,9 @@ func ParseFormat(name string, known ...Format) (Format, error) {
 // Encode writes v as JSON or YAML. Both come from the JSON tags of v's type, so
 // they have the same fields.
 func Encode(w io.Writer, f Format, v any) error {
+	if doc, ok := v.(GraphDocument); ok && f == JSON {
+		return encodeGraph(w, doc)
+	}
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
@@ -53,4 +58,40 @@ func Encode(w io.Writer, f Format, v any) error {
 	}
 	_, err = w.Write(text)
 	return err
+}
+
+// encodeGraph writes object by object what Encode would write from one text, which
+// for a large graph is larger than all the rest of the process.
+func encodeGraph(w io.Writer, doc GraphDocument) error {
+	objects := doc.Objects
+	doc.Objects = []GraphObject{}
+	frame, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	head, tail, _ := bytes.Cut(frame, []byte("[]")) // Objects is the first field.
+	out := bufio.NewWriterSize(w, 1<<16)
+	out.Write(head)
+	out.WriteByte('[')
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("    ", "  ")
+	for i := range objects {
+		text.Reset()
+		if err := encoder.Encode(&objects[i]); err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n    ")
+		out.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	}
+	if len(objects) > 0 {
+		out.WriteString("\n  ")
+	}
+	out.WriteByte(']')
+	out.Write(tail)
+	out.WriteByte('\n')
+	return out.Flush() // It has the first error of them all.
 }

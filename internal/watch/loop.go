@@ -63,6 +63,7 @@ type standing struct {
 	err    error
 	said   string
 	writes []flow.Write
+	notes  []finding.Finding // of the pass that closed the record
 	// first look, begin of the present phase, last change of any kind.
 	first, since, changed time.Time
 	spent                 map[adopt.Phase]time.Duration
@@ -192,8 +193,12 @@ func (l *loop) note(cluster graph.ID, result passed, err error) {
 	s.last = result
 	s.passes++
 	p := result.plan
+	if p.Closes() {
+		// What closes a record is told by its writes; the next pass says that it is
+		// adopted, and judges nothing any more: these notes are the last.
+		s.notes = p.Notes
+	}
 	if !result.mine || p.Closes() {
-		// What closes a record is told by its writes; the next pass says that it is adopted.
 		return
 	}
 	l.say(s, flow.Update{Cluster: cluster, Phase: p.Phase, Waiting: p.Waiting, Refusals: p.Refusals, Notes: p.Notes}, sentence(p))

@@ -319,6 +319,9 @@ func (s *standing) result(id graph.ID, now time.Time) ClusterResult {
 		Cluster: id, Phase: cmp.Or(p.Phase, adopt.Deferred), Waiting: p.Waiting, Refusals: p.Refusals, Notes: p.Notes,
 		Writes: append([]flow.Write{}, s.writes...), Seconds: s.since.Sub(s.first).Seconds(), PhaseSeconds: map[adopt.Phase]float64{},
 	}
+	if p.Phase == adopt.Adopted {
+		c.Notes = append(slices.Clone(s.notes), p.Notes...)
+	}
 	if s.err != nil {
 		c.Error = s.err.Error()
 	}

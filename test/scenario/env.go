@@ -9,16 +9,13 @@ import (
 	"os/exec"
 	"strings"
 
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/move-hook/move-hook/test/stack"
 )
 
 // Management is a management cluster as a scenario needs it.
 type Management interface {
-	Name() string
+	stack.API
 	Kubeconfig() string
-	RESTConfig() *rest.Config
-	Client() client.WithWatch
 	// LogDir is where its processes log; named when something fails.
 	LogDir() string
 }
@@ -50,8 +47,7 @@ func (e Env) Hook(ctx context.Context, args ...string) (Run, error) {
 	r := Run{Command: "move-hook " + strings.Join(args, " ")}
 	cmd := exec.CommandContext(ctx, e.MoveHook, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	// clusterctl's own look for a newer version takes seconds and the network.
-	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), append(stack.ClusterctlEnv(), "NO_COLOR=1")...)
 	err := cmd.Run()
 	r.Stdout, r.Stderr = out.String(), errs.String()
 	var exit *exec.ExitError

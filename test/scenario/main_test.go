@@ -7,17 +7,58 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
 // world is the pair of management clusters that all tests of this package share,
-// each in a namespace of its own.
+// each test with a namespace of its own.
 var world struct {
 	source, target *stack.Management
 	env            scenario.Env
+	dir            string // removed at the end
+}
+
+// fleet are the workload clusters that tests ask for by name. They are all begun
+// at the start, because most of the time until they are ready is spent waiting.
+var fleet = map[string]*member{
+	"wrapped": {build: named("wrapped").ControlPlane(3).Workers("md-0", 2).HealthCheck().UserCertificates().ResourceSet("crs").Movable("extra")},
+	"early":   {build: named("early").ControlPlane(1).Workers("md-0", 2)},
+	"restore": {build: named("restore").ControlPlane(1).Workers("md-0", 2).HealthCheck()},
+	"overlap": {build: named("overlap").ControlPlane(1).Workers("md-0", 1).Workers("md-1", 2).OverlappingSelectors()},
+	"classy":  {build: named("classy").OfClass("classes", "quick").ControlPlane(1).Workers("md-0", 1)},
+	"alone":   {build: named("alone").StandAloneControlPlane(3).Version("v1.35.0")},
+}
+
+func named(name string) *stack.ClusterBuilder { return stack.Cluster(name).InNamespace(name) }
+
+type member struct {
+	build *stack.ClusterBuilder
+	once  sync.Once
+	err   error
+}
+
+func (m *member) create(ctx context.Context) error {
+	m.once.Do(func() { _, m.err = m.build.Create(ctx, world.source) })
+	return m.err
+}
+
+// ready waits until a workload cluster of the fleet is.
+func ready(t *testing.T, name string) client.ObjectKey {
+	t.Helper()
+	m := fleet[name]
+	if err := m.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.WaitReady(t.Context(), world.source, m.build.Key()); err != nil {
+		t.Fatal(err)
+	}
+	return m.build.Key()
 }
 
 func TestMain(m *testing.M) {
@@ -26,13 +67,14 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	dir, err := os.MkdirTemp("", "move-hook-scenario-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system's temporary ones
 	hook := filepath.Join(dir, "move-hook")
 	build := exec.Command("go", "build", "-o", hook, "github.com/move-hook/move-hook/cmd/move-hook")
 	build.Stderr = os.Stderr
@@ -46,8 +88,17 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer stop()
-	world.source, world.target = source, target
+	world.source, world.target, world.dir = source, target, dir
 	world.env = scenario.Env{Source: source, Target: target, MoveHook: hook, Clusterctl: source.Clusterctl()}
+	if err := source.Create(ctx, stack.Class("classes", "quick")...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if flag.Lookup("test.run").Value.String() == "" {
+		for _, m := range fleet {
+			go m.create(ctx) //nolint:errcheck // whoever asks for the cluster gets the error
+		}
+	}
 	code := m.Run()
 	if code != 0 {
 		source.KeepLogs()

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/report"
 	"github.com/move-hook/move-hook/pkg/graph"
+	"github.com/move-hook/move-hook/test/stack"
 )
 
 // Check is one thing that has to hold after a pivot, and what was seen.
@@ -52,14 +54,16 @@ func Pivot(ctx context.Context, e Env, key client.ObjectKey, after time.Duration
 		return p, err
 	}
 	p.Before = report.MachineRows(before)
-	source, err := WatchMachines(ctx, e.Source, key.Namespace)
+	source, err := stack.Watch(ctx, e.Source)
 	if err != nil {
 		return p, err
 	}
-	target, err := WatchMachines(ctx, e.Target, key.Namespace)
+	defer source.Stop()
+	target, err := stack.Watch(ctx, e.Target)
 	if err != nil {
 		return p, err
 	}
+	defer target.Stop()
 	if err := mover(ctx); err != nil {
 		return p, err
 	}
@@ -129,48 +133,51 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 }
 
 // count judges what happened meanwhile, and that a second post does nothing.
-func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, target *MachineWatch) error {
-	came, err := target.Stop()
-	if err != nil {
+func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, target *stack.Watcher) error {
+	if err := errors.Join(source.Err(), target.Err()); err != nil {
 		return err
 	}
-	went, err := source.Stop()
-	if err != nil {
-		return err
-	}
-	var want, gone []MachineEvent
+	var want, gone []string
 	for _, row := range p.Before {
 		name := strings.TrimPrefix(row.Machine, key.Namespace+"/")
-		want = append(want, MachineEvent{Name: name})
-		gone = append(gone, MachineEvent{Name: name, Gone: true, ForMove: true})
+		want = append(want, "created "+name)
+		gone = append(gone, "deleted "+name+" for the move")
 	}
-	p.check("no controller made or deleted a Machine on the target", slices.Equal(names(came), names(want)),
-		"clusterctl created %d; all that was seen: %v", len(want), names(came))
-	p.check("no controller made or deleted a Machine on the source", slices.Equal(names(went), names(gone)),
-		"clusterctl removed %d; all that was seen: %v", len(gone), names(went))
+	came, went := machines(target, key.Namespace), machines(source, key.Namespace)
+	p.check("no controller made or deleted a Machine on the target", slices.Equal(came, want),
+		"clusterctl created %d; all that was seen: %v", len(want), came)
+	p.check("no controller made or deleted a Machine on the source", slices.Equal(went, gone),
+		"clusterctl removed %d; all that was seen: %v", len(gone), went)
+	both := slices.DeleteFunc(stack.BothUnpaused(source, target, 100*time.Millisecond), func(s string) bool { return !strings.HasPrefix(s, key.String()+":") })
+	p.check("never reconciled on both sides", len(both) == 0, "%d times unpaused on both %s", len(both), first(both))
 
-	proxy, err := Count(e.Target)
+	proxy, err := stack.Proxy(e.Target)
 	if err != nil {
 		return err
 	}
-	defer proxy.Stop()
-	kubeconfig, err := proxy.Kubeconfig()
+	defer proxy.Close()
+	p.SecondPost, err = e.Hook(ctx, "post", "--to-kubeconfig", proxy.Kubeconfig(), "-n", key.Namespace, "--timeout", "2m")
 	if err != nil {
 		return err
 	}
-	p.SecondPost, err = e.Hook(ctx, "post", "--to-kubeconfig", kubeconfig, "-n", key.Namespace, "--timeout", "2m")
-	if err != nil {
-		return err
-	}
-	p.check("a second post writes nothing", p.SecondPost.Code == 0 && len(proxy.Mutating()) == 0 && proxy.Total() > 0,
-		"exit code %d, %d requests, %d of them mutating %s", p.SecondPost.Code, proxy.Total(), len(proxy.Mutating()), first(proxy.Mutating()))
+	writes := proxy.Mutating()
+	p.check("a second post writes nothing", p.SecondPost.Code == 0 && len(writes) == 0 && len(proxy.Requests()) > 0,
+		"exit code %d, %d requests, %d of them mutating %v", p.SecondPost.Code, len(proxy.Requests()), len(writes), writes)
 	return nil
 }
 
-func names(events []MachineEvent) []string {
+// machines says which Machines of the namespace came and went, sorted.
+func machines(w *stack.Watcher, namespace string) []string {
 	var out []string
-	for _, e := range events {
-		out = append(out, e.String())
+	for _, e := range w.Events(stack.Machines) {
+		if e.Key.Namespace != namespace {
+			continue
+		}
+		line := string(e.Type) + " " + e.Key.Name
+		if e.Type == stack.Deleted && e.ForMove {
+			line += " for the move"
+		}
+		out = append(out, line)
 	}
 	slices.Sort(out)
 	return out

@@ -82,7 +82,7 @@ func (m *Management) startAPIServer(ctx context.Context) (err error) {
 		"--tls-cert-file=" + certFile,
 		"--tls-private-key-file=" + keyFile,
 	}, m.options.APIServerArgs...)}
-	if _, err := m.userKubeconfig("admin", user{"admin", []string{"system:masters"}}); err != nil {
+	if _, err := m.userKubeconfig(m.name, user{"admin", []string{"system:masters"}}); err != nil {
 		return err
 	}
 	return m.runAPIServer(ctx)

@@ -62,6 +62,15 @@ type Management struct {
 	inCloud   bool // the cloud runs controllers for this cluster
 }
 
+// API is what observing a management cluster takes; the helpers that observe
+// serve any other one as well.
+type API interface {
+	Name() string
+	// RESTConfig and Client are an administrator's.
+	RESTConfig() *rest.Config
+	Client() client.WithWatch
+}
+
 // Start starts a management cluster and returns when its controllers and
 // webhooks answer: about 20 seconds, or 5 in bare mode, after the programs
 // have been built.
@@ -161,8 +170,8 @@ func (m *Management) RESTConfig() *rest.Config { return rest.CopyConfig(m.config
 // kubeadm providers, of the Dev provider and of clusterctl's inventory.
 func (m *Management) Client() client.WithWatch { return m.client }
 
-// Kubeconfig is the path of admin's kubeconfig.
-func (m *Management) Kubeconfig() string { return filepath.Join(m.dir, "admin.kubeconfig") }
+// Kubeconfig is the path of admin's kubeconfig, "<name>.kubeconfig".
+func (m *Management) Kubeconfig() string { return filepath.Join(m.dir, m.name+".kubeconfig") }
 
 // Clusterctl is the path of the clusterctl that matches the providers.
 func (m *Management) Clusterctl() string { return m.tools.path(clusterctl) }

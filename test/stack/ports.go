@@ -65,13 +65,6 @@ func (b *portBlock) port() (int, error) {
 	return 0, fmt.Errorf("no free port left from %d to %d", b.first, b.first+blockSize-1)
 }
 
-// giveBack is for a port that is used for less than the life of the block.
-func (b *portBlock) giveBack(port int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.taken, port)
-}
-
 func portIsFree(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

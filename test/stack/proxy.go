@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,12 +60,11 @@ func (r Request) Mutates() bool {
 // APIProxy stands before an API server, remembers what is asked of it, and can
 // cut its clients off at a chosen write, as a killed process or a lost network would.
 type APIProxy struct {
-	ports      *portBlock
-	port       int
-	kubeconfig string
-	config     *rest.Config
-	forward    *httputil.ReverseProxy
-	info       *request.RequestInfoFactory
+	dir     string
+	address string
+	config  *rest.Config
+	forward *httputil.ReverseProxy
+	info    *request.RequestInfoFactory
 
 	mu       sync.Mutex
 	server   *http.Server
@@ -88,25 +87,20 @@ const (
 
 // Proxy starts a proxy before m's API server. Clients speak plain HTTP to it
 // and are admin to the API server.
-func Proxy(m *Management) (*APIProxy, error) {
-	target, err := url.Parse(m.config.Host)
+func Proxy(m API) (*APIProxy, error) {
+	config := m.RESTConfig()
+	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.TransportFor(m.config)
-	if err != nil {
-		return nil, err
-	}
-	port, err := m.ports.port()
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}
 	p := &APIProxy{
-		ports:  m.ports,
-		port:   port,
-		config: &rest.Config{Host: "http://" + localAddress(port), QPS: -1},
-		info:   &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
-		cut:    make(chan struct{}),
+		address: localAddress(0),
+		info:    &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
+		cut:     make(chan struct{}),
 	}
 	p.forward = &httputil.ReverseProxy{
 		Transport:     transport,
@@ -115,18 +109,23 @@ func Proxy(m *Management) (*APIProxy, error) {
 		// The API server is away: the client shall see just that, and no answer.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	p.kubeconfig = filepath.Join(m.dir, fmt.Sprintf("proxy-%d.kubeconfig", port))
-	if err := p.writeKubeconfig(m.name); err != nil {
+	if p.dir, err = os.MkdirTemp("", "move-hook-stack-proxy-"); err != nil {
 		return nil, err
 	}
-	return p, p.listen()
+	if err := p.listen(); err != nil {
+		return nil, err
+	}
+	p.config = &rest.Config{Host: "http://" + p.address, QPS: -1}
+	return p, p.writeKubeconfig(m.Name())
 }
 
+// listen takes any free port the first time, and the same one again after a cut.
 func (p *APIProxy) listen() error {
-	listener, err := net.Listen("tcp", localAddress(p.port))
+	listener, err := net.Listen("tcp", p.address)
 	if err != nil {
 		return err
 	}
+	p.address = listener.Addr().String()
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	p.server = server
 	go func() { _ = server.Serve(listener) }()
@@ -139,7 +138,7 @@ func (p *APIProxy) writeKubeconfig(name string) error {
 	config.AuthInfos["proxy"] = &clientcmdapi.AuthInfo{}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: "proxy"}
 	config.CurrentContext = name
-	return clientcmd.WriteToFile(*config, p.kubeconfig)
+	return clientcmd.WriteToFile(*config, p.Kubeconfig())
 }
 
 // Close ends the proxy and every connection through it.
@@ -147,11 +146,11 @@ func (p *APIProxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.server.Close()
-	p.ports.giveBack(p.port)
+	_ = os.RemoveAll(p.dir)
 }
 
 // Kubeconfig is the path of a kubeconfig whose server is the proxy.
-func (p *APIProxy) Kubeconfig() string { return p.kubeconfig }
+func (p *APIProxy) Kubeconfig() string { return filepath.Join(p.dir, "kubeconfig") }
 
 // RESTConfig is for a client in this process.
 func (p *APIProxy) RESTConfig() *rest.Config { return rest.CopyConfig(p.config) }

@@ -19,8 +19,8 @@ import (
 // ReadAll reads every object of the namespace that `clusterctl move` could
 // concern: of every kind whose CRD has clusterctl's label, Secrets and
 // ConfigMaps. Sorted by kind and name; the API server's own ConfigMap is left out.
-func ReadAll(ctx context.Context, m *Management, namespace string) ([]*unstructured.Unstructured, error) {
-	kinds, err := m.kinds(ctx)
+func ReadAll(ctx context.Context, m API, namespace string) ([]*unstructured.Unstructured, error) {
+	kinds, err := kindsOf(ctx, m.Client())
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func ReadAll(ctx context.Context, m *Management, namespace string) ([]*unstructu
 	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := m.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := m.Client().List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("listing %s in %s: %w", kind.Kind, namespace, err)
 		}
 		for i := range list.Items {
@@ -42,10 +42,10 @@ func ReadAll(ctx context.Context, m *Management, namespace string) ([]*unstructu
 	return all, nil
 }
 
-// kinds are Secret, ConfigMap and the namespaced kinds with clusterctl's label, each at its storage version.
-func (m *Management) kinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
+// kindsOf are Secret, ConfigMap and the namespaced kinds with clusterctl's label, each at its storage version.
+func kindsOf(ctx context.Context, c client.Client) ([]schema.GroupVersionKind, error) {
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := m.client.List(ctx, crds, client.HasLabels{clusterctlv1.ClusterctlLabel}); err != nil {
+	if err := c.List(ctx, crds, client.HasLabels{clusterctlv1.ClusterctlLabel}); err != nil {
 		return nil, fmt.Errorf("listing the kinds that clusterctl knows: %w", err)
 	}
 	kinds := []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap")}
@@ -69,7 +69,7 @@ func (m *Management) kinds(ctx context.Context) ([]schema.GroupVersionKind, erro
 //
 // An owner that is there under another UID is marked "stale", one that is not
 // there "missing". Objects without owners map to nothing.
-func OwnerGraph(ctx context.Context, m *Management, namespace string) (map[string][]string, error) {
+func OwnerGraph(ctx context.Context, m API, namespace string) (map[string][]string, error) {
 	objects, err := ReadAll(ctx, m, namespace)
 	if err != nil {
 		return nil, err

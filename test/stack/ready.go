@@ -46,7 +46,8 @@ func (m *Management) waitInitialized(ctx context.Context, key client.ObjectKey) 
 	cluster := &clusterv1.Cluster{}
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		err := m.client.Get(ctx, key, cluster)
-		return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false), err
+		// status.initialization says it only where there is a control plane object.
+		return conditions.IsTrue(cluster, clusterv1.ClusterControlPlaneInitializedCondition), err
 	})
 	if err != nil {
 		m.KeepLogs()

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,11 +19,17 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	infrav1 "sigs.k8s.io/cluster-api/test/infrastructure/docker/api/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds that Watch watches unless told otherwise.
+// Watched are the kinds that Watch watches unless told otherwise.
+var Watched = []schema.GroupVersionKind{
+	Clusters, Machines, MachineSets, MachineDeployments, KubeadmControlPlanes, KubeadmConfigs, DevMachines, Secrets,
+}
+
+// Those kinds.
 var (
 	Clusters             = clusterv1.GroupVersion.WithKind("Cluster")
 	Machines             = clusterv1.GroupVersion.WithKind("Machine")
@@ -55,6 +62,8 @@ type Event struct {
 	// Managers are those that have written the object's fields; of a created
 	// one, the first is who created it.
 	Managers []string
+	// ForMove: clusterctl had marked the object before it deleted it.
+	ForMove bool
 }
 
 // String is "created Machine fleet/c1-cp-abc (by manager)".
@@ -73,6 +82,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	events  []Event
+	err     error
 	paused  map[types.UID]bool // of Clusters that are there
 	changed chan struct{}      // closed at the next event
 }
@@ -81,16 +91,16 @@ type Watcher struct {
 // that each Cluster there is Paused or Unpaused. Without kinds it watches
 // those above. The server keeps every event until it is read, so nothing is
 // missed while the network or the API server is away for less than minutes.
-func Watch(ctx context.Context, m *Management, kinds ...schema.GroupVersionKind) (*Watcher, error) {
+func Watch(ctx context.Context, m API, kinds ...schema.GroupVersionKind) (*Watcher, error) {
 	if len(kinds) == 0 {
-		kinds = []schema.GroupVersionKind{Clusters, Machines, MachineSets, MachineDeployments, KubeadmControlPlanes, KubeadmConfigs, DevMachines, Secrets}
+		kinds = Watched
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{stop: cancel, paused: map[types.UID]bool{}, changed: make(chan struct{})}
 	for _, kind := range kinds {
-		if err := w.watch(ctx, m.client, kind); err != nil {
+		if err := w.watch(ctx, m.Client(), kind); err != nil {
 			w.Stop()
-			return nil, fmt.Errorf("watching %s on %s: %w", kind.Kind, m.name, err)
+			return nil, fmt.Errorf("watching %s on %s: %w", kind.Kind, m.Name(), err)
 		}
 	}
 	return w, nil
@@ -119,7 +129,12 @@ func (w *Watcher) watch(ctx context.Context, c client.WithWatch, kind schema.Gro
 		for event := range watcher.ResultChan() {
 			if object, ok := event.Object.(*unstructured.Unstructured); ok {
 				w.see(event.Type, object)
+			} else if ctx.Err() == nil {
+				w.fail(fmt.Errorf("watching %s: %v", kind.Kind, event.Object))
 			}
+		}
+		if ctx.Err() == nil {
+			w.fail(fmt.Errorf("the watch of %s ended by itself", kind.Kind))
 		}
 	})
 	return nil
@@ -155,6 +170,7 @@ func (w *Watcher) see(change watch.EventType, object *unstructured.Unstructured)
 
 func (w *Watcher) record(t EventType, object *unstructured.Unstructured) {
 	event := Event{Time: time.Now(), Type: t, Kind: object.GetKind(), Key: client.ObjectKeyFromObject(object), UID: object.GetUID()}
+	_, event.ForMove = object.GetAnnotations()[clusterctlv1.DeleteForMoveAnnotation]
 	for _, fields := range object.GetManagedFields() {
 		event.Managers = append(event.Managers, fields.Manager)
 	}
@@ -173,6 +189,19 @@ func isPaused(cluster *unstructured.Unstructured) bool {
 func (w *Watcher) Stop() {
 	w.stop()
 	w.done.Wait()
+}
+
+// Err says why the recording may be incomplete, and so proves nothing; nil if it is not.
+func (w *Watcher) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *Watcher) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = errors.Join(w.err, err)
 }
 
 // Events are those seen so far, of the given kinds (none: all), in order.

@@ -1,0 +1,43 @@
+package pivot
+
+import (
+	"fmt"
+
+	"github.com/move-hook/move-hook/pkg/finding"
+	"github.com/move-hook/move-hook/pkg/graph"
+)
+
+// checkUnseenOwner finds owner references that stop `clusterctl move` altogether:
+// it reads the Clusters, ClusterClasses and Machines that they name as if it had
+// seen them (objectgraph.go getClusters, getClusterClasses, getMachines), and fails
+// after many tries. Any object that clusterctl sees will do, whosever it is.
+func checkUnseenOwner(s *scope) []finding.Finding {
+	var found []finding.Finding
+	for o := range s.graph.All() {
+		if reason := s.moves[o.ID].Reason; reason == graph.NotDiscovered || reason == graph.OutOfScope {
+			continue
+		}
+		for _, e := range s.graph.Owners(o.ID) {
+			if e.State != graph.Stale && e.State != graph.Dangling {
+				continue
+			}
+			switch e.To.GroupKind() {
+			case graph.Cluster, graph.ClusterClass, graph.Machine:
+				found = append(found, finding.Finding{
+					ID: "UnseenOwner", Severity: finding.Stops, Object: o.String(),
+					Field: "metadata.ownerReferences", Have: "UID " + string(e.Owner.UID), Want: wantUID(s.graph, e),
+					Message: fmt.Sprintf("names %s as its owner, which clusterctl fails to read and then moves nothing", e.To),
+					Remedy:  "correct the UID in the owner reference, or take the reference off, then run the command again",
+				})
+			}
+		}
+	}
+	return found
+}
+
+func wantUID(g *graph.Graph, e graph.Edge) string {
+	if owner, ok := g.Object(e.To); ok {
+		return "UID " + string(owner.UID)
+	}
+	return "an owner that exists"
+}

@@ -1,0 +1,117 @@
+// Package bare_test holds what a fake API server cannot prove: how a real
+// kube-apiserver answers our reads and writes, and that our move set is
+// clusterctl's. No controllers run, so objects are what the tests make them.
+package bare_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+// world is the management cluster that all tests share, each in namespaces of its
+// own, and the program under test.
+var world struct {
+	*stack.Management
+	hook string
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "move-hook-bare-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	world.hook = filepath.Join(dir, "move-hook")
+	build := exec.Command("go", "build", "-o", world.hook, "github.com/move-hook/move-hook/cmd/move-hook")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building move-hook:", err)
+		return 1
+	}
+	world.Management, err = stack.Start(context.Background(), stack.Options{Name: "bare", Bare: true, Progress: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer world.Stop()
+	code := m.Run()
+	if code != 0 {
+		world.KeepLogs()
+		fmt.Fprintln(os.Stderr, "logs of the API server:", world.LogDir())
+	}
+	return code
+}
+
+// result is what one run of the real program came to.
+type result struct {
+	args           []string
+	code           int
+	stdout, stderr string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("move-hook %s: exit code %d\nstdout:\n%s\nstderr:\n%s", strings.Join(r.args, " "), r.code, r.stdout, r.stderr)
+}
+
+// hook runs the real program and demands an exit code.
+func hook(t *testing.T, code int, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), world.hook, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	r := result{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	if r.code != code {
+		t.Fatalf("want exit code %d\n%s", code, r)
+	}
+	return r
+}
+
+// open opens the shared management cluster as somebody; nil changes nothing.
+func open(t *testing.T, as func(*rest.Config)) *management.Cluster {
+	t.Helper()
+	cfg := world.RESTConfig()
+	if as != nil {
+		as(cfg)
+	}
+	return stack.Must(management.OpenConfig(cfg, "bare"))(t)
+}
+
+// user makes a client another user's.
+func user(name string) func(*rest.Config) {
+	return func(cfg *rest.Config) { cfg.Impersonate.UserName = name }
+}
+
+// userKubeconfig is what user is for a program.
+func userKubeconfig(t *testing.T, name string) string {
+	t.Helper()
+	cfg := stack.Must(clientcmd.LoadFromFile(world.Kubeconfig()))(t)
+	for _, u := range cfg.AuthInfos {
+		u.Impersonate = name
+	}
+	return writeKubeconfig(t, cfg)
+}

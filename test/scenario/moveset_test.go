@@ -1,0 +1,81 @@
+package scenario_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/pkg/graph"
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+// TestMoveSet_EqualsClusterctls compares what the graph says will move with what
+// clusterctl writes into a folder, for every kind of workload cluster that
+// controllers can bring up. Those that need none are in test/bare.
+func TestMoveSet_EqualsClusterctls(t *testing.T) {
+	for _, name := range []string{"wrapped", "overlap", "classy", "alone"} {
+		t.Run(name, func(t *testing.T) {
+			key := ready(t, name)
+			machines := &clusterv1.MachineList{}
+			if err := world.source.Client().List(t.Context(), machines, client.InNamespace(key.Namespace)); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := len(machines.Items), fleet[name].build.WantedMachines(); got != want {
+				t.Errorf("%d Machines, want %d", got, want)
+			}
+			reader, err := management.OpenConfig(world.source.RESTConfig(), "the source")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, warnings, err := reader.Read(t.Context(), management.Scope{Namespace: key.Namespace})
+			if err != nil || len(warnings) > 0 {
+				t.Fatal(err, warnings)
+			}
+			dir := t.TempDir()
+			stack.Must(world.source.RunClusterctl(t.Context(), "move", "--kubeconfig", world.source.Kubeconfig(), "--to-directory", dir, "-n", key.Namespace))(t)
+			written := idsIn(t, dir)
+			if diff := cmp.Diff(written, g.MoveSet().In()); diff != "" {
+				t.Errorf("clusterctl's files and the move set (-files +set):\n%s", diff)
+			}
+			folder, _, err := management.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if folder.Len() != len(written) {
+				t.Errorf("%d objects read from the folder, clusterctl wrote %d", folder.Len(), len(written))
+			}
+		})
+	}
+}
+
+// idsIn reads the folder without the product's help.
+func idsIn(t *testing.T, dir string) []graph.ID {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("clusterctl wrote nothing", err)
+	}
+	var ids []graph.ID
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			t.Fatal(file, err)
+		}
+		gvk := o.GroupVersionKind()
+		ids = append(ids, graph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	slices.SortFunc(ids, graph.ID.Compare)
+	return ids
+}
