@@ -18,7 +18,7 @@ demo: build ## Move a real cluster between two real management clusters on this 
 .PHONY: build
 build: ## Build bin/move-hook
 	@mkdir -p $(BIN)
-	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/move-hook ./cmd/move-hook
+	@go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/move-hook ./cmd/move-hook
 
 .PHONY: test
 test: lint unit stack-test ## Run all tests: lint, unit tests, and the promises on the real stack

@@ -96,16 +96,18 @@ func newPreparation(o PreOptions) *preparation {
 
 func (p *preparation) run(ctx context.Context) error {
 	defer func() { p.result.Seconds = time.Since(p.begin).Seconds() }()
-	return follow(ctx, p.o.Progress, []step{
+	steps := []step{
 		{"Reading " + p.source.Name(), p.read},
 		{"Checking that nothing stands in the way", p.check},
 		{"Holding what creates or deletes Machines", p.hold},
 		{"Writing the record", p.record},
 		{"Announcing the record on the Clusters", p.announce},
 		{"Labelling control planes and their Machines", p.label},
-		{"Writing the record file", p.file},
-		{"Summing up", p.sum},
-	})
+	}
+	if p.o.RecordFile != "" {
+		steps = append(steps, step{"Writing " + p.o.RecordFile, p.file})
+	}
+	return follow(ctx, p.o.Progress, append(steps, step{"", p.sum}))
 }
 
 // read takes the whole source in and finds the Clusters that are meant.

@@ -17,7 +17,7 @@ type host interface {
 	Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt.Outcome, error)
 }
 
-// step is one named part of a flow. It returns true to end the flow; how it ended
+// step is one named part of a flow; without a name nothing is said of it. It returns true to end the flow; how it ended
 // is in the flow's result.
 type step struct {
 	name string
@@ -27,7 +27,9 @@ type step struct {
 // follow runs steps in order until one ends the flow.
 func follow(ctx context.Context, progress flow.Progress, steps []step) error {
 	for _, s := range steps {
-		progress.Say(flow.Update{Time: time.Now(), Step: s.name})
+		if s.name != "" {
+			progress.Say(flow.Update{Time: time.Now(), Step: s.name})
+		}
 		end, err := s.run(ctx)
 		if err != nil || end {
 			return err

@@ -94,20 +94,20 @@ func (d *demo) run(ctx context.Context, hook string, after time.Duration) (ok bo
 		return false, err
 	}
 
-	d.title("Every Machine before and after")
+	d.title("Every Machine before and after, read from both sides' API servers")
 	if _, err := report.PivotTable(d.out, d.style, proof.Before, proof.After); err != nil {
 		return false, err
 	}
 	d.title("What has to hold (Machines were watched on both sides all the time and %s after)", after)
 	for _, c := range proof.Checks {
-		mark := "ok  "
+		mark := "ok"
 		if !c.OK {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(d.out, "   %s  %s: %s\n", mark, c.Name, c.Detail)
+		fmt.Fprintf(d.out, "   %-4s  %s (%s)\n", mark, c.Name, c.Detail)
 	}
 	failed := len(proof.Failed())
-	d.title("%d of %d checks hold", len(proof.Checks)-failed, len(proof.Checks))
+	fmt.Fprintf(d.out, "\n%d of %d hold\n", len(proof.Checks)-failed, len(proof.Checks))
 	return failed == 0, nil
 }
 

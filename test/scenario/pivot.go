@@ -95,13 +95,13 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 		available = c.Message
 		return c.Status == metav1.ConditionTrue, nil
 	})
-	p.check("target is Available", err == nil, "%s", available)
+	p.check("the target is Available", err == nil, "Cluster %s %s", key, available)
 
 	left, err := movable(ctx, e.Source, key.Namespace)
 	if err != nil {
 		return err
 	}
-	p.check("source is empty", len(left) == 0, "%d objects left %s", len(left), first(left))
+	p.check("the source is empty", len(left) == 0, "%d objects left%s", len(left), first(left))
 
 	verify, err := e.Hook(ctx, "verify", "--kubeconfig", e.Source.Kubeconfig(), "--to-kubeconfig", e.Target.Kubeconfig(), "-n", key.Namespace)
 	if err != nil {
@@ -122,12 +122,12 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 			held = append(held, o.ID.String())
 		}
 	}
-	p.check("adoption label is cleared", len(pending) == 0, "%d left %s", len(pending), first(pending))
-	p.check("holds are gone", len(held) == 0, "%d left %s", len(held), first(held))
+	p.check("the adoption label is cleared", len(pending) == 0, "on %d objects%s", len(pending), first(pending))
+	p.check("the holds are gone", len(held) == 0, "on %d objects%s", len(held), first(held))
 
 	now := g.Snapshot(before.Cluster)
 	diff := owners(before, now)
-	p.check("owner graph equals the source's", len(diff) == 0, "%d objects compared, %d differ %s", len(before.Nodes), len(diff), first(diff))
+	p.check("the owner graph equals the source's", len(diff) == 0, "%d objects compared, %d differ%s", len(before.Nodes), len(diff), first(diff))
 	p.After = report.MachineRows(now)
 	return nil
 }
@@ -145,11 +145,11 @@ func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, 
 	}
 	came, went := machines(target, key.Namespace), machines(source, key.Namespace)
 	p.check("no controller made or deleted a Machine on the target", slices.Equal(came, want),
-		"clusterctl created %d; all that was seen: %v", len(want), came)
+		"%d arrived by clusterctl%s", len(want), unlike(came, want))
 	p.check("no controller made or deleted a Machine on the source", slices.Equal(went, gone),
-		"clusterctl removed %d; all that was seen: %v", len(gone), went)
+		"%d removed by clusterctl%s", len(gone), unlike(went, gone))
 	both := slices.DeleteFunc(stack.BothUnpaused(source, target, 100*time.Millisecond), func(s string) bool { return !strings.HasPrefix(s, key.String()+":") })
-	p.check("never reconciled on both sides", len(both) == 0, "%d times unpaused on both %s", len(both), first(both))
+	p.check("never reconciled on both sides", len(both) == 0, "%d times unpaused on both sides%s", len(both), first(both))
 
 	proxy, err := stack.Proxy(e.Target)
 	if err != nil {
@@ -162,8 +162,19 @@ func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, 
 	}
 	writes := proxy.Mutating()
 	p.check("a second post writes nothing", p.SecondPost.Code == 0 && len(writes) == 0 && len(proxy.Requests()) > 0,
-		"exit code %d, %d requests, %d of them mutating %v", p.SecondPost.Code, len(proxy.Requests()), len(writes), writes)
+		"exit code %d, %d requests, %d of them mutating", p.SecondPost.Code, len(proxy.Requests()), len(writes))
+	for _, w := range writes {
+		p.Checks[len(p.Checks)-1].Detail += "; " + w.String()
+	}
 	return nil
+}
+
+// unlike adds what was seen where that is not what should have been.
+func unlike(seen, want []string) string {
+	if slices.Equal(seen, want) {
+		return ""
+	}
+	return fmt.Sprintf("; seen: %v, expected: %v", seen, want)
 }
 
 // machines says which Machines of the namespace came and went, sorted.
@@ -241,5 +252,5 @@ func first(of []string) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("(%s …)", of[0])
+	return fmt.Sprintf(" (%s …)", of[0])
 }

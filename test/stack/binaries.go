@@ -242,7 +242,7 @@ func (b *builder) build(ctx context.Context, p program) error {
 			}
 			ldflags += versionFlags(p.versionVars, module.Version)
 		}
-		return b.run(ctx, b.pins, "go", "build", "-trimpath", "-ldflags", ldflags, "-o", tmp, p.pkg)
+		return b.run(ctx, b.pins, "go", "build", "-ldflags", ldflags, "-o", tmp, p.pkg)
 	})
 }
 
