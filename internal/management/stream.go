@@ -131,12 +131,12 @@ func (s Stream) All(ctx context.Context) ([]graph.Object, error) {
 }
 
 // upTo is All page by page, for a kind of which only some objects may be worth
-// reading: it stops after the page that goes beyond most, and then is not complete.
+// reading: where there are more than most it stops, and then is not complete.
 //
 // Where the server has forgotten the list before its last page (410 Gone), it is
 // read anew and in one answer: what two lists say together was never so.
 func (s Stream) upTo(ctx context.Context, most int) (out [][]graph.Object, complete bool, err error) {
-	out, complete, err = s.pages(ctx, pageSize, most)
+	out, complete, err = s.pages(ctx, int64(min(pageSize, most)), most)
 	if apierrors.IsResourceExpired(err) {
 		out, complete, err = s.pages(ctx, 0, most)
 	}
@@ -154,7 +154,7 @@ func (s Stream) pages(ctx context.Context, limit int64, most int) (out [][]graph
 			return nil, false, err
 		case o.Continue == "":
 			return out, true, nil
-		case have > most:
+		case have >= most:
 			return out, false, nil
 		}
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -70,22 +69,25 @@ func encodeGraph(w io.Writer, doc GraphDocument) error {
 		return err
 	}
 	head, tail, _ := bytes.Cut(frame, []byte("[]")) // Objects is the first field.
-	out := bufio.NewWriterSize(w, 1<<16)
+	var out bytes.Buffer
 	out.Write(head)
 	out.WriteByte('[')
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
+	encoder := json.NewEncoder(&out)
 	encoder.SetIndent("    ", "  ")
 	for i := range objects {
-		text.Reset()
-		if err := encoder.Encode(&objects[i]); err != nil {
-			return err
-		}
 		if i > 0 {
 			out.WriteByte(',')
 		}
 		out.WriteString("\n    ")
-		out.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+		if err := encoder.Encode(&objects[i]); err != nil {
+			return err
+		}
+		out.Truncate(out.Len() - 1) // Encode ends the line.
+		if out.Len() > 1<<16 {
+			if _, err := out.WriteTo(w); err != nil {
+				return err
+			}
+		}
 	}
 	if len(objects) > 0 {
 		out.WriteString("\n  ")
@@ -93,5 +95,6 @@ func encodeGraph(w io.Writer, doc GraphDocument) error {
 	out.WriteByte(']')
 	out.Write(tail)
 	out.WriteByte('\n')
-	return out.Flush() // It has the first error of them all.
+	_, err = out.WriteTo(w)
+	return err
 }
