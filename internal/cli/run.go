@@ -80,7 +80,7 @@ set, that every object is owned as it was, and that nothing is lost silently.`,
 		SilenceUsage:               true,
 		Version:                    currentVersion().String(),
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRun: func(*cobra.Command, []string) {
 			a.started = true
 		},
 	}

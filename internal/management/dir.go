@@ -94,7 +94,7 @@ func (f *folder) file(path string) error {
 	if err != nil {
 		return fmt.Errorf("reading a manifest: %w", err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // It was only read.
 	next := documents(filepath.Ext(path), io.LimitReader(file, maxFile+1))
 	for n := 1; ; n++ {
 		content, err := next()

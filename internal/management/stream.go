@@ -200,7 +200,7 @@ func (s Stream) wholePage(ctx context.Context, o metav1.ListOptions) (objects []
 	if err != nil {
 		return nil, "", err
 	}
-	defer body.Close()
+	defer body.Close() //nolint:errcheck // It was only read.
 	more, err = decodeList(body, func(w *wireObject) error {
 		obj, err := w.object(s.kind.KindInfo)
 		if err != nil {

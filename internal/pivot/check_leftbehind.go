@@ -82,7 +82,7 @@ func takeAlong(id graph.ID, verdict graph.Membership) string {
 		return fmt.Sprintf("correct the UID in its owner reference to %s", verdict.Because)
 	case graph.InCycle:
 		return "take one owner reference of the cycle off"
-	case graph.NoRoot, graph.InHierarchy, graph.LabelledMove, graph.KindMoves:
+	case graph.NoRoot, graph.InHierarchy, graph.LabelledMove, graph.KindMoves, graph.OutOfScope, graph.Recorded:
 		return label
 	}
 	return label

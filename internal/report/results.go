@@ -148,11 +148,11 @@ func against(a pivot.Against) string {
 func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 	out := &sticky{w: w}
 	parts := 0
-	part := func(print func()) {
+	part := func(write func()) {
 		if parts++; parts > 1 {
 			out.line("")
 		}
-		print()
+		write()
 	}
 	if len(r.Findings) > 0 {
 		part(func() { writeFindings(out, st, "", r.Findings) })

@@ -34,11 +34,11 @@ func (c *contact) report(err error) {
 	c.last = err
 }
 
-// lost is an error once nothing was answered for so long.
-func (c *contact) lost(after time.Duration) error {
+// lost is an error once nothing was answered for longer than our patience.
+func (c *contact) lost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since.IsZero() || time.Since(c.since) < after {
+	if c.since.IsZero() || time.Since(c.since) < patience {
 		return nil
 	}
 	return fmt.Errorf("the API server has not answered for %s: %w", time.Since(c.since).Truncate(time.Second), c.last)

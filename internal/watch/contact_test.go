@@ -19,17 +19,17 @@ func TestContact_OnlySilenceCounts(t *testing.T) {
 		} {
 			c.report(errors.New("connection refused"))
 			<-time.After(patience)
-			if c.lost(patience) == nil {
+			if c.lost() == nil {
 				t.Errorf("before %s: a minute of silence was not noticed", name)
 			}
 			c.report(answer)
-			if err := c.lost(patience); err != nil {
+			if err := c.lost(); err != nil {
 				t.Errorf("after %s: %v", name, err)
 			}
 		}
 		c.report(apierrors.NewInternalError(errors.New("etcd is gone")))
 		<-time.After(patience - time.Second)
-		if err := c.lost(patience); err != nil {
+		if err := c.lost(); err != nil {
 			t.Errorf("too early: %v", err)
 		}
 	})

@@ -186,7 +186,7 @@ func TestFeed_AnAbsentServerTellsNothingNew(t *testing.T) {
 		<-time.After(patience + lastRelist)
 		synctest.Wait()
 		expect(t, told, nil, nil)
-		if f.contact.lost(patience) == nil {
+		if f.contact.lost() == nil {
 			t.Error("nobody noticed that the server is away")
 		}
 		cancel()

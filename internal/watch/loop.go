@@ -245,16 +245,6 @@ func (l *loop) wrote(cluster graph.ID, w flow.Write) {
 	l.progress.Say(flow.Update{Time: time.Now(), Cluster: cluster, Wrote: w})
 }
 
-// writes counts what this run wrote for a Cluster.
-func (l *loop) writes(cluster graph.ID) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.clusters[cluster]; s != nil {
-		return len(s.writes)
-	}
-	return 0
-}
-
 // sentence is a plan in words, to see whether there is something new to say.
 func sentence(p adopt.Plan) string {
 	var b strings.Builder

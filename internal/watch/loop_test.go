@@ -131,8 +131,7 @@ func TestLoop_ARefusalHasToStandBeforeItEndsTheRun(t *testing.T) {
 func TestLoop_ADeferredClusterDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		var s *script
-		s = scripted(func(cluster graph.ID, pass int) (passed, error) {
+		s := scripted(func(cluster graph.ID, _ int) (passed, error) {
 			if cluster == one {
 				<-release
 			}
@@ -174,7 +173,7 @@ func TestLoop_TimeIsAwaitedExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		at := begin.Add(3 * time.Second)
-		s := scripted(func(_ graph.ID, pass int) (passed, error) {
+		s := scripted(func(graph.ID, int) (passed, error) {
 			if time.Now().Before(at) {
 				return passed{plan: adopt.Plan{Phase: adopt.Watching, Again: at}, mine: true}, nil
 			}

@@ -129,7 +129,7 @@ func (r *run) giveUp(ctx context.Context, stop context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := r.contact.lost(patience); err != nil {
+			if err := r.contact.lost(); err != nil {
 				stop(fmt.Errorf("watching %s: %w", r.o.Cluster.Name(), err))
 				return
 			}

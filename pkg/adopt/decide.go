@@ -63,8 +63,8 @@ func impossible(s *State) string {
 // outside answers for Clusters that are not, not yet, or no longer being adopted.
 func (v *view) outside(marked, released bool) (Plan, bool) {
 	r := v.Record
-	_, announced := v.annotation(labels.Record)
-	_, remembers := v.annotation(labels.Released)
+	announced := v.annotated(labels.Record)
+	remembers := v.annotated(labels.Released)
 	switch {
 	case len(r.Partial) > 0:
 		return deferred(v.Cluster, slices.Clone(r.Partial), time.Time{}), true
@@ -81,12 +81,12 @@ func (v *view) outside(marked, released bool) (Plan, bool) {
 	return Plan{}, false
 }
 
-func (v *view) annotation(key string) (string, bool) {
+func (v *view) annotated(key string) bool {
 	if v.cluster == nil {
-		return "", false
+		return false
 	}
-	value, ok := v.cluster.Annotations[key]
-	return value, ok
+	_, ok := v.cluster.Annotations[key]
+	return ok
 }
 
 // awaitedRecord names the record's first ConfigMap, as move-hook pre names it.

@@ -297,7 +297,6 @@ func (w *memory) create(o content) graph.ID {
 }
 
 func newUID(id graph.ID) string { return "new:" + id.Kind + "/" + id.Name }
-func oldUID(id graph.ID) string { return "old:" + id.Kind + "/" + id.Name }
 
 func metaOf(o content) content {
 	m, ok := o["metadata"].(content)

@@ -74,7 +74,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system's temporary ones
+	defer os.RemoveAll(dir)
 	hook := filepath.Join(dir, "move-hook")
 	build := exec.Command("go", "build", "-o", hook, "github.com/move-hook/move-hook/cmd/move-hook")
 	build.Stderr = os.Stderr
@@ -96,7 +96,7 @@ func run(m *testing.M) int {
 	}
 	if flag.Lookup("test.run").Value.String() == "" {
 		for _, m := range fleet {
-			go m.create(ctx) //nolint:errcheck // whoever asks for the cluster gets the error
+			go m.create(ctx) // whoever asks for the cluster gets the error
 		}
 	}
 	code := m.Run()

@@ -109,7 +109,7 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 	}
 	p.check("verify is green", verify.Code == 0, "exit code %d", verify.Code)
 
-	g, _, err := read(ctx, e.Target, key.Namespace)
+	g, err := read(ctx, e.Target, key.Namespace)
 	if err != nil {
 		return err
 	}
@@ -196,24 +196,28 @@ func machines(w *stack.Watcher, namespace string) []string {
 
 // Snapshot takes the ownership graph of a Cluster as it is now.
 func Snapshot(ctx context.Context, m Management, key client.ObjectKey) (graph.Snapshot, error) {
-	g, _, err := read(ctx, m, key.Namespace)
+	g, err := read(ctx, m, key.Namespace)
 	if err != nil {
 		return graph.Snapshot{}, err
 	}
 	return g.Snapshot(graph.ID{Group: graph.CoreGroup, Kind: "Cluster", Namespace: key.Namespace, Name: key.Name}), nil
 }
 
-func read(ctx context.Context, m Management, namespace string) (*graph.Graph, []management.Warning, error) {
+func read(ctx context.Context, m Management, namespace string) (*graph.Graph, error) {
 	c, err := management.OpenConfig(m.RESTConfig(), m.Name())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return c.Read(ctx, management.Scope{Namespace: namespace})
+	g, warnings, err := c.Read(ctx, management.Scope{Namespace: namespace})
+	if err == nil && len(warnings) > 0 {
+		err = fmt.Errorf("the %s was not read whole: %v", m.Name(), warnings)
+	}
+	return g, err
 }
 
 // movable names what clusterctl would still move, without the shared ClusterClasses.
 func movable(ctx context.Context, m Management, namespace string) ([]string, error) {
-	g, _, err := read(ctx, m, namespace)
+	g, err := read(ctx, m, namespace)
 	if err != nil {
 		return nil, err
 	}

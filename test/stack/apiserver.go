@@ -107,7 +107,7 @@ func (m *Management) startEtcd(ctx context.Context) error {
 		return err
 	}
 	m.processes = append(m.processes, p)
-	return p.waitHealthy(ctx, m.http, m.server.etcd+"/health", startTimeout)
+	return p.waitHealthy(ctx, m.http, m.server.etcd+"/health")
 }
 
 func (m *Management) runAPIServer(ctx context.Context) error {
@@ -117,7 +117,7 @@ func (m *Management) runAPIServer(ctx context.Context) error {
 	}
 	m.server.process = p
 	m.processes = append(m.processes, p)
-	return p.waitHealthy(ctx, m.http, m.server.url()+"/readyz", startTimeout)
+	return p.waitHealthy(ctx, m.http, m.server.url()+"/readyz")
 }
 
 // KillAPIServer ends the API server as a power cut would; etcd goes on.
@@ -188,5 +188,5 @@ func (m *Management) startControllerManager(ctx context.Context) error {
 		return err
 	}
 	m.processes = append(m.processes, p)
-	return p.waitHealthy(ctx, m.http, "https://"+localAddress(port)+"/healthz", startTimeout)
+	return p.waitHealthy(ctx, m.http, "https://"+localAddress(port)+"/healthz")
 }

@@ -54,7 +54,7 @@ func TestKilled_TakesEveryProcessAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close() //nolint:errcheck // It only has to stay open until here.
+	defer stdin.Close() // it only has to stay open until here
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

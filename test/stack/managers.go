@@ -43,7 +43,7 @@ func (m *Management) StartManagers(ctx context.Context) error {
 			return err
 		}
 		group.Go(func() error {
-			return process.waitHealthy(ctx, m.http, "http://"+localAddress(p.healthPort)+"/readyz", startTimeout)
+			return process.waitHealthy(ctx, m.http, "http://"+localAddress(p.healthPort)+"/readyz")
 		})
 	}
 	if err := group.Wait(); err != nil {

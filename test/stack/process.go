@@ -114,9 +114,9 @@ func (p *process) stop(grace time.Duration) {
 
 // waitHealthy polls a health endpoint until it answers 200. It gives up at
 // once when the process has ended, and then says what it wrote last.
-func (p *process) waitHealthy(ctx context.Context, client *http.Client, url string, timeout time.Duration) error {
+func (p *process) waitHealthy(ctx context.Context, client *http.Client, url string) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		if !p.running() {
 			return false, p.exited()
 		}
@@ -133,7 +133,11 @@ func (p *process) waitHealthy(ctx context.Context, client *http.Client, url stri
 }
 
 func (p *process) exited() error {
-	return fmt.Errorf("%s ended (%v), its last words:\n%s", p.name, p.err, tail(p.log, 15))
+	end := p.err
+	if end == nil {
+		end = errors.New("exit code 0")
+	}
+	return fmt.Errorf("%s ended (%w), its last words:\n%s", p.name, end, tail(p.log, 15))
 }
 
 func probe(ctx context.Context, client *http.Client, url string) error {

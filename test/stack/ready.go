@@ -26,7 +26,7 @@ func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) err
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		now, err := Unready(ctx, m, cluster)
 		if ctx.Err() != nil {
-			return false, nil // keep what was known before the time was up
+			return false, nil //nolint:nilerr // Keep what was known before the time was up.
 		}
 		if missing = now; err != nil {
 			missing = []string{err.Error()}

@@ -146,6 +146,7 @@ func (w *Watcher) see(change watch.EventType, object *unstructured.Unstructured)
 	switch change {
 	case watch.Added:
 		w.record(Created, object)
+	case watch.Modified, watch.Bookmark, watch.Error: // errors are no objects
 	case watch.Deleted:
 		w.record(Deleted, object)
 		delete(w.paused, object.GetUID())
