@@ -17,8 +17,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -314,12 +317,17 @@ func peek(r *http.Request) (string, error) {
 }
 
 // nameIn finds the name of the object that is created: it is not in the path.
+// Built-in kinds may come as protobuf; others are JSON.
 func nameIn(body string) string {
-	var object struct {
-		Metadata struct{ Name, GenerateName string }
+	object := &metav1.PartialObjectMetadata{}
+	if builtIn, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(body), nil, nil); err == nil {
+		if m, err := meta.Accessor(builtIn); err == nil {
+			object.Name, object.GenerateName = m.GetName(), m.GetGenerateName()
+		}
+	} else {
+		_ = json.Unmarshal([]byte(body), object) // else there is none
 	}
-	_ = json.Unmarshal([]byte(body), &object) // else there is none
-	return cmp.Or(object.Metadata.Name, object.Metadata.GenerateName)
+	return cmp.Or(object.Name, object.GenerateName)
 }
 
 // statusRecorder notes the status of an answer on its way.
