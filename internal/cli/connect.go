@@ -58,6 +58,15 @@ func readRecords(path string) ([]graph.Snapshot, error) {
 	return snapshots, nil
 }
 
+// readExpected reads --expect DIR, which stands in for records as --record FILE does.
+func readExpected(dir string) ([]graph.Snapshot, []management.Warning, error) {
+	snapshots, warnings, err := pivot.ReadExpected(dir)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	return snapshots, warnings, nil
+}
+
 // progress starts the printer of a flow and sends every log through it. encoded:
 // stdout is one document, so lines about single writes go to stderr.
 func (a *app) progress(ctx context.Context, encoded bool) (context.Context, *progress) {

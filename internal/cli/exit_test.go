@@ -50,7 +50,6 @@ func TestExitCodes_EveryOutcomeAndError(t *testing.T) {
 }
 
 func TestErrors_AreOneLine(t *testing.T) {
-	//nolint:revive // Servers answer so.
 	if have := oneLine(errors.New("denied:\n  rule a\n\n  rule b\n")); have != "denied:; rule a; rule b" {
 		t.Errorf("have %q", have)
 	}

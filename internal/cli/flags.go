@@ -47,6 +47,14 @@ func (s sides) judged() (target kubeconfig, source kubeconfig, hasSource bool) {
 	return s.source, kubeconfig{}, false
 }
 
+// oneTarget refuses both sides where there is only one.
+func (s sides) oneTarget() error {
+	if s.source.given() && s.target.given() {
+		return fmt.Errorf("--kubeconfig and --to-kubeconfig both name the target here: give one of them")
+	}
+	return nil
+}
+
 // scope is which Clusters a command is about.
 type scope struct {
 	namespace string

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/report"
@@ -52,9 +53,12 @@ type postOptions struct {
 	output
 	policy
 	recordFile    string
+	expectDir     string
 	adoptUnmarked bool
+	disarm        bool
 	timeout       time.Duration
 	dryRun        bool
+	serving
 }
 
 func (a *app) post() *cobra.Command {
@@ -69,7 +73,9 @@ started before the pivot, be killed at any time and run again.
 
 The target is named by --to-kubeconfig; --kubeconfig then names the source, which
 is only read. With --kubeconfig alone that is the target; with neither it is the
-current context, or in a pod the cluster of that pod.`,
+current context, or in a pod the cluster of that pod.
+
+With --watch it stays until it is interrupted and adopts Clusters as they come.`,
 			ExitDone, ExitUsage, ExitDeferred, ExitBlocked, ExitAPI),
 		Example: `  # Adopt what arrives in namespace fleet, for an hour at most.
   move-hook post --to-kubeconfig target.yaml -n fleet --timeout 1h
@@ -78,7 +84,13 @@ current context, or in a pod the cluster of that pod.`,
   move-hook post --to-kubeconfig target.yaml -n fleet --dry-run
 
   # Adopt one Cluster after a restore, from a record that was kept in a file.
-  move-hook post --to-kubeconfig target.yaml fleet/c1 --record c1.record`,
+  move-hook post --to-kubeconfig target.yaml fleet/c1 --record c1.record
+
+  # Adopt what clusterctl move --from-directory creates, by what the folder tells.
+  move-hook post --to-kubeconfig target.yaml -n fleet --expect backup/
+
+  # Adopt whatever arrives, as one of several that stand in for each other.
+  move-hook post -A --watch --leader-elect`,
 	}
 	fs := cmd.Flags()
 	o.addTarget(fs, "the target, where Clusters arrive")
@@ -87,9 +99,13 @@ current context, or in a pod the cluster of that pod.`,
 	fs.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long to wait; 0 waits for ever")
 	o.policy.add(fs)
 	fs.StringVar(&o.recordFile, "record", "", "`file` with the record, where the Clusters did not bring theirs along")
+	fs.StringVar(&o.expectDir, "expect", "",
+		"`directory` of clusterctl move --to-directory to expect the Clusters of, where there is no record")
 	fs.BoolVar(&o.adoptUnmarked, "adopt-unmarked", false,
 		"adopt also Clusters without record, adoption label or hold")
+	fs.BoolVar(&o.disarm, "disarm", false, "remove the arm of these namespaces when everything is adopted")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
+	o.serving.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
 		return a.runPost(ctx, o, args)
@@ -98,11 +114,17 @@ current context, or in a pod the cluster of that pod.`,
 }
 
 func (o *postOptions) validate(args []string) error {
+	if o.recordFile != "" && o.expectDir != "" {
+		return fmt.Errorf("--record and --expect contradict each other: give one thing to expect")
+	}
 	if o.adoptUnmarked && len(args) > 0 {
 		return fmt.Errorf("--adopt-unmarked is for all Clusters in scope: a Cluster that is named is adopted anyway")
 	}
+	if o.disarm && o.watch {
+		return fmt.Errorf("--disarm and --watch exclude each other: with --watch, Clusters go on arriving")
+	}
 	return firstError(o.scope.validate(), o.checkNames(args), o.output.validate(), o.policy.validate(),
-		notNegative("timeout", o.timeout))
+		o.serving.validate(), notNegative("timeout", o.timeout))
 }
 
 func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.Outcome, error) {
@@ -121,6 +143,12 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 	if options.Records, err = readRecords(o.recordFile); err != nil {
 		return "", err
 	}
+	var warnings []management.Warning
+	if o.expectDir != "" {
+		if options.Records, warnings, err = readExpected(o.expectDir); err != nil {
+			return "", err
+		}
+	}
 	if hasSource {
 		source, err := a.connect(from)
 		if err != nil {
@@ -130,12 +158,16 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	options.Progress = progress.Show
-	result, err := watch.Run(ctx, options)
+	for _, w := range warnings {
+		progress.Show(flow.Update{Time: time.Now(), Message: w.String(), Warning: true})
+	}
+	result, err := pivot.Post(ctx, pivot.PostOptions{Target: target.Cluster, Namespace: options.Namespace, Disarm: o.disarm,
+		DryRun: o.dryRun, Progress: progress.Show}, func(ctx context.Context) (watch.Result, error) { return o.serving.run(ctx, options) })
 	progress.Close()
 	if err != nil {
 		return "", err
 	}
 	return result.Outcome, a.print(o.format(), result, func(w io.Writer, st report.Style) error {
-		return report.Post(w, st, result)
+		return report.Post(w, st, result.Result)
 	})
 }

@@ -138,7 +138,7 @@ func (r *reader) namedBy(o *graph.Object) iter.Seq[graph.ID] {
 		if _, labelled := o.Labels[graph.ClusterNameLabel]; !labelled && (o.GroupKind() == graph.Secret || o.GroupKind() == graph.ConfigMap) {
 			return
 		}
-		for _, ref := range o.Owners {
+		for _, ref := range o.NamedOwners() {
 			id := graph.ID{Group: graph.GroupOf(ref.APIVersion), Kind: ref.Kind, Namespace: o.Namespace, Name: ref.Name}
 			if k, ok := r.discovery.Find(id.GroupKind()); ok && !k.Namespaced {
 				id.Namespace = ""

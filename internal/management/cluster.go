@@ -47,6 +47,7 @@ type Cluster struct {
 	name      string
 	host      string
 	namespace string
+	inPod     bool
 
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
@@ -66,7 +67,7 @@ type Cluster struct {
 // and the context.
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	name := "the default kubeconfig"
+	name, inPod := "the default kubeconfig", false
 	if o.Kubeconfig != "" {
 		if _, err := os.Stat(o.Kubeconfig); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("kubeconfig %s does not exist: give the path of one", o.Kubeconfig)
@@ -90,7 +91,7 @@ func Open(o Options) (*Cluster, error) {
 		case raw.CurrentContext != "":
 			name += ", context " + raw.CurrentContext
 		case len(raw.Clusters) == 0:
-			name = "the cluster of this pod"
+			name, inPod = "the cluster of this pod", true
 		}
 	}
 	cfg.UserAgent = cmp.Or(o.UserAgent, cfg.UserAgent)
@@ -101,6 +102,7 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.inPod = inPod
 	if namespace, _, err := loader.Namespace(); err == nil {
 		c.namespace = namespace
 	}
@@ -146,6 +148,15 @@ func (c *Cluster) Host() string { return c.host }
 // Namespace is the one of the kubeconfig's context, or of the pod; "default"
 // where neither says.
 func (c *Cluster) Namespace() string { return c.namespace }
+
+// HomeNamespace is where something of ours lives that is of no Cluster: in a pod
+// on this management cluster its own namespace, else kube-system.
+func (c *Cluster) HomeNamespace() string {
+	if c.inPod {
+		return c.namespace
+	}
+	return metav1.NamespaceSystem
+}
 
 // Clientset gives the typed client for the few kinds that are ours: Leases,
 // Events and the record's ConfigMaps.

@@ -18,7 +18,7 @@ func checkUnseenOwner(s *scope) []finding.Finding {
 			continue
 		}
 		for _, e := range s.graph.Owners(o.ID) {
-			if e.State != graph.Stale && e.State != graph.Dangling {
+			if e.Kind == graph.Held || e.State != graph.Stale && e.State != graph.Dangling {
 				continue
 			}
 			switch e.To.GroupKind() {

@@ -66,6 +66,7 @@ type moving struct {
 	pre        func(context.Context) (PreResult, []graph.Snapshot, error)
 	post       func(context.Context, []graph.ID, []graph.Snapshot) (watch.Result, error)
 	verify     func(context.Context, []graph.ID, []graph.Snapshot) (VerifyResult, error)
+	guarded    []guarded
 
 	todo      todo
 	snapshots []graph.Snapshot
@@ -86,7 +87,8 @@ func Move(ctx context.Context, o MoveOptions) (MoveResult, error) {
 	if err != nil {
 		return MoveResult{}, flow.Usage(err)
 	}
-	m := &moving{o: o, clusterctl: binary}
+	m := &moving{o: o, clusterctl: binary, guarded: []guarded{
+		guardOf(o.Source.Cluster, "", o.DryRun), guardOf(o.Target.Cluster, " on the target", o.DryRun)}}
 	m.status = func(ctx context.Context) (StatusResult, error) {
 		return Status(ctx, StatusOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace})
 	}
@@ -115,7 +117,7 @@ func (m *moving) run(ctx context.Context) error {
 	if err := m.clusterctl.CheckExtra(m.o.Extra); err != nil {
 		return flow.Usage(err)
 	}
-	return follow(ctx, m.o.Progress, []step{
+	err := follow(ctx, m.o.Progress, []step{
 		{"Looking at both sides", m.look},
 		{"Preparing the source", m.prepare},
 		{"Moving with " + m.clusterctl.String(), m.move},
@@ -123,6 +125,17 @@ func (m *moving) run(ctx context.Context) error {
 		{"Adopting on the target", m.adopt},
 		{"Verifying", m.judge},
 	})
+	if err != nil || m.o.DryRun {
+		return err
+	}
+	for _, g := range m.guarded {
+		wrote, _, err := g.lift(ctx, m.o.Progress)
+		m.result.Policies = append(m.result.Policies, wrote...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look decides what there is to do, and refuses where a move was stopped half way.

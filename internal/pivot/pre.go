@@ -62,6 +62,7 @@ type preparation struct {
 	source  host
 	target  clusterLister
 	records recordStore
+	guarded []guarded
 	told    map[string]bool
 	scope   *scope
 	begin   time.Time
@@ -88,8 +89,12 @@ func newPreparation(o PreOptions) *preparation {
 		checksums: map[graph.ID]string{}, snapshots: map[graph.ID]graph.Snapshot{}, configMaps: map[graph.ID][]string{},
 		result: PreResult{Outcome: flow.Done, Namespace: o.Namespace, DryRun: o.DryRun, Clusters: []PreparedCluster{}, Writes: []flow.Write{}},
 	}
+	if o.Source != nil {
+		p.guarded = append(p.guarded, guardOf(o.Source, "", o.DryRun))
+	}
 	if o.Target != nil {
 		p.target = o.Target
+		p.guarded = append(p.guarded, guardOf(o.Target, " on the target", o.DryRun))
 	}
 	return p
 }
@@ -102,7 +107,10 @@ func (p *preparation) run(ctx context.Context) error {
 		{"Holding what creates or deletes Machines", p.hold},
 		{"Writing the record", p.record},
 		{"Announcing the record on the Clusters", p.announce},
+		{"Guarding what is labelled", p.guard},
 		{"Labelling control planes and their Machines", p.label},
+		// Who ended another pivot meanwhile saw no label and took the guard off.
+		{"", p.guard},
 	}
 	if p.o.RecordFile != "" {
 		steps = append(steps, step{"Writing " + p.o.RecordFile, p.file})
@@ -237,6 +245,19 @@ func (p *preparation) announce(ctx context.Context) (end bool, err error) {
 
 func (p *preparation) label(ctx context.Context) (end bool, err error) {
 	return p.converge(ctx, pendings)
+}
+
+func (p *preparation) guard(ctx context.Context) (end bool, err error) {
+	for _, g := range p.guarded {
+		wrote, err := g.install(ctx, p.o.Progress, p.told)
+		for _, w := range wrote {
+			p.wrote(w)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // sum tells from what is there now, not from what was done, what is prepared.

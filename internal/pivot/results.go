@@ -59,6 +59,8 @@ type MoveResult struct {
 	Pre    *PreResult    `json:"pre,omitempty"`
 	Post   *watch.Result `json:"post,omitempty"`
 	Verify *VerifyResult `json:"verify,omitempty"`
+	// Policies are the writes that took the guard off both sides.
+	Policies []flow.Write `json:"policies,omitempty"`
 	// Findings about the move itself, for example objects left on the source.
 	Findings []finding.Finding `json:"findings,omitempty"`
 	Seconds  float64           `json:"seconds"`
@@ -112,7 +114,9 @@ type StatusResult struct {
 	Outcome   flow.Outcome    `json:"outcome"`
 	Namespace string          `json:"namespace,omitempty"`
 	Clusters  []ClusterStatus `json:"clusters"`
-	Message   string          `json:"message,omitempty"`
+	// Policies are what the sides are armed and guarded with.
+	Policies []PolicyStatus `json:"policies,omitempty"`
+	Message  string         `json:"message,omitempty"`
 }
 
 // State is where the pivot of one Cluster stands, computed from what is there.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/policy"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -29,10 +30,10 @@ type StatusOptions struct {
 func Status(ctx context.Context, o StatusOptions) (StatusResult, error) {
 	l := looking{namespace: o.Namespace, names: o.Names, recordFile: o.RecordFile}
 	if o.Source != nil {
-		l.source = &lookedAt{host: o.Source, records: configMaps{o.Source}}
+		l.source = &lookedAt{host: o.Source, records: configMaps{o.Source}, policies: policy.New(o.Source, true)}
 	}
 	if o.Target != nil {
-		l.target = &lookedAt{host: o.Target, records: configMaps{o.Target}}
+		l.target = &lookedAt{host: o.Target, records: configMaps{o.Target}, policies: policy.New(o.Target, true)}
 	}
 	return l.look(ctx)
 }
@@ -41,7 +42,9 @@ func Status(ctx context.Context, o StatusOptions) (StatusResult, error) {
 type lookedAt struct {
 	host
 	records recordStore
-	graph   *graph.Graph
+	// policies is nil where there is no server to ask.
+	policies *policy.Store
+	graph    *graph.Graph
 }
 
 // looking is one call of Status.
@@ -80,6 +83,14 @@ func (l *looking) look(ctx context.Context) (StatusResult, error) {
 			result.Outcome = flow.Blocked
 		}
 		result.Clusters = append(result.Clusters, s)
+	}
+	for _, p := range []struct {
+		name string
+		side *lookedAt
+	}{{"source", l.source}, {"target", l.target}} {
+		if p.side != nil && p.side.policies != nil {
+			result.Policies = append(result.Policies, policyStatus(ctx, p.name, p.side.policies))
+		}
 	}
 	if len(result.Clusters) == 0 {
 		result.Message = "no Cluster was found" + inNamespace(l.namespace)

@@ -92,13 +92,13 @@ func (v *verification) expect(context.Context) (end bool, err error) {
 			v.want[s.Cluster] = expected{AgainstRecordFile, s}
 		}
 	case v.o.Dir != "":
-		g, warnings, err := management.ReadDir(v.o.Dir)
+		all, warnings, err := fromFolder(v.o.Dir)
 		if err != nil {
 			return true, err
 		}
 		warn(v.o.Progress, v.told, v.o.Dir, warnings)
-		for _, cluster := range g.OfKind(graph.Cluster) {
-			v.want[cluster.ID] = expected{AgainstDirectory, unpaused(g.Snapshot(cluster.ID))}
+		for _, s := range all {
+			v.want[s.Cluster] = expected{AgainstDirectory, s}
 		}
 	}
 	return false, nil

@@ -130,7 +130,7 @@ func describe(g *graph.Graph, o *graph.Object) GraphObject {
 }
 
 func edgeName(e graph.Edge) string {
-	if e.Controller() {
+	if e.Kind == graph.Owner && e.Controller() {
 		return "controller"
 	}
 	return e.Kind.String()

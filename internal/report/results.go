@@ -190,6 +190,14 @@ func Status(w io.Writer, st Style, r pivot.StatusResult) error {
 			out.line("  → " + c.Next)
 		}
 	}
+	policies := strings.Builder{}
+	writePolicies(&sticky{w: &policies}, st, r.Policies)
+	if policies.Len() > 0 {
+		if len(t.rows) > 0 {
+			out.line("")
+		}
+		out.line(strings.TrimSuffix(policies.String(), "\n"))
+	}
 	if r.Message != "" {
 		out.line(r.Message)
 	}

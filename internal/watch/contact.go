@@ -16,6 +16,7 @@ const patience = time.Minute
 // the watches reports here; one answer, also a refusal, ends the absence.
 type contact struct {
 	mu    sync.Mutex
+	heard bool
 	since time.Time
 	last  error
 }
@@ -25,7 +26,7 @@ func (c *contact) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answered(err) {
-		c.since, c.last = time.Time{}, nil
+		c.heard, c.since, c.last = true, time.Time{}, nil
 		return
 	}
 	if c.since.IsZero() {
@@ -42,6 +43,21 @@ func (c *contact) lost() error {
 		return nil
 	}
 	return fmt.Errorf("the API server has not answered for %s: %w", time.Since(c.since).Truncate(time.Second), c.last)
+}
+
+// present is nil while the server answers: it has done so, and is not lost.
+func (c *contact) present() error {
+	if !c.known() {
+		return errors.New("the API server has not answered yet")
+	}
+	return c.lost()
+}
+
+// known: the server has answered at least once.
+func (c *contact) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
 }
 
 // answered: the server is there, whatever it thinks of the request.

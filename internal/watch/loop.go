@@ -35,6 +35,8 @@ type passed struct {
 	mine bool
 	// wrote: at least one action was tried.
 	wrote bool
+	// gone: the Cluster does not exist.
+	gone bool
 }
 
 // loop gives Cluster keys to workers until every Cluster of a pivot has ended. It
@@ -46,6 +48,8 @@ type loop struct {
 	// settle is how long a refusal has to stand before it ends the run.
 	settle   time.Duration
 	progress flow.Progress
+	// meter is told what is measured; nil for nothing.
+	meter *meter
 
 	queue workqueue.TypedRateLimitingInterface[graph.ID]
 	// moved has room for one: it says that finished may answer differently.
@@ -53,6 +57,8 @@ type loop struct {
 
 	mu       sync.Mutex
 	clusters map[graph.ID]*standing
+	// common are the writes to what belongs to no Cluster.
+	common []flow.Write
 }
 
 // standing is what is known of one Cluster's way. It is for saying and for
@@ -64,6 +70,9 @@ type standing struct {
 	said   string
 	writes []flow.Write
 	notes  []finding.Finding // of the pass that closed the record
+	// closed: it was adopted to the end. Without a record nothing on the server
+	// tells it from a Cluster of no pivot any more.
+	closed bool
 	// first look, begin of the present phase, last change of any kind.
 	first, since, changed time.Time
 	spent                 map[adopt.Phase]time.Duration
@@ -184,9 +193,14 @@ func (l *loop) note(cluster graph.ID, result passed, err error) {
 		l.say(s, flow.Update{Cluster: cluster, Message: s.err.Error(), Warning: true}, s.err.Error())
 		return
 	}
+	if s.closed && !result.mine && !result.gone {
+		result.mine, result.plan.Notes = true, slices.DeleteFunc(slices.Clone(result.plan.Notes), outOfPivot)
+	}
+	s.closed = result.plan.Closes() || s.closed && result.mine && result.plan.Phase == adopt.Adopted
 	if s.passes == 0 || s.last.plan.Phase != result.plan.Phase {
 		if s.passes > 0 {
 			s.spent[s.last.plan.Phase] += now.Sub(s.since)
+			l.meter.left(s.last, now.Sub(s.since))
 		}
 		s.since, s.changed = now, now
 	}
@@ -242,6 +256,7 @@ func (l *loop) wrote(cluster graph.ID, w flow.Write) {
 	if s := l.clusters[cluster]; s != nil {
 		s.writes = append(s.writes, w)
 	}
+	l.meter.wrote()
 	l.progress.Say(flow.Update{Time: time.Now(), Cluster: cluster, Wrote: w})
 }
 

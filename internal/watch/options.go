@@ -50,6 +50,8 @@ type Result struct {
 	Namespace string          `json:"namespace,omitempty"`
 	DryRun    bool            `json:"dryRun,omitempty"`
 	Clusters  []ClusterResult `json:"clusters"`
+	// Writes to what belongs to no Cluster: the providers' Deployments.
+	Writes []flow.Write `json:"writes,omitempty"`
 	// Unlisted are the kinds that could not be watched: of them nothing is known.
 	Unlisted []Unlisted `json:"unlisted,omitempty"`
 	// Message is about the whole run, for example that nothing was in scope.

@@ -81,7 +81,7 @@ func walk(o graph.Object, objects lookup, found, seen map[graph.ID]bool) {
 			found[ref.To] = true
 		}
 	}
-	for _, owner := range o.Owners {
+	for _, owner := range o.NamedOwners() {
 		id := ownerID(owner, o.Namespace)
 		if id.GroupKind() == graph.Cluster {
 			found[id] = true

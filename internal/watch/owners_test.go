@@ -51,6 +51,9 @@ func TestClustersOf_AnySignLeadsToTheCluster(t *testing.T) {
 		"its spec": {object(graph.MachineDeployment, "md", func(o *graph.Object) {
 			o.Refs = []graph.Ref{{Field: graph.FieldClusterName, To: c2}}
 		}), []graph.ID{c2}},
+		"owners that were taken off": {object(graph.KubeadmConfig, "kc", func(o *graph.Object) {
+			o.Annotations = map[string]string{graph.OwnersAnnotation: `[{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","name":"cp-0"}]`}
+		}), []graph.ID{c1}},
 		"its owners":                    {object(graph.KubeadmConfig, "kc", ownedBy(machine.ID)), []graph.ID{c1}},
 		"an owner that was not seen":    {object(graph.KubeadmConfig, "kc", ownedBy(object(graph.Machine, "gone").ID)), []graph.ID{}},
 		"a Cluster that was not seen":   {object(graph.MachineDeployment, "md", ownedBy(c2)), []graph.ID{c2}},

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/move-hook/move-hook/internal/pivot/flow"
@@ -25,7 +26,7 @@ var (
 // says that the API failed: it could not be reached, or refused what is needed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	begin := time.Now()
-	r := newRun(o)
+	r := newRun(o, &contact{}, nil)
 	err := r.run(ctx)
 	result := r.result(err)
 	result.Seconds = time.Since(begin).Seconds()
@@ -47,15 +48,19 @@ type run struct {
 	loop      *loop
 	streams   *streams
 	leases    *leases
+	providers *providers
+	// synced: everything that is watched has been read once, or was refused.
+	synced atomic.Bool
 
 	mu       sync.Mutex
 	unlisted map[place]string
 	warned   map[string]bool
 }
 
-func newRun(o Options) *run {
+// newRun joins the parts; m is told what is measured, nil for nothing.
+func newRun(o Options, c *contact, m *meter) *run {
 	r := &run{
-		o: o, store: newStore(), freshness: newFreshness(), members: &members{}, contact: &contact{}, loop: newLoop(),
+		o: o, store: newStore(), freshness: newFreshness(), members: &members{}, contact: c, loop: newLoop(),
 		leases:   newLeases(o.Cluster.Clientset().CoordinationV1(), cmp.Or(o.Holder, Identity())),
 		unlisted: map[place]string{}, warned: map[string]bool{},
 	}
@@ -65,12 +70,14 @@ func newRun(o Options) *run {
 		wanted: map[graph.GroupKind]bool{}, controlPlanes: map[graph.GroupKind]bool{},
 		more: make(chan struct{}, 1), running: map[place]*running{},
 	}
+	r.providers = newProviders(o, r.loop)
 	w := &world{
-		o: o, store: r.store, freshness: r.freshness, leases: r.leases, told: map[graph.ID]time.Time{},
+		o: o, store: r.store, freshness: r.freshness, leases: r.leases, providers: r.providers, told: map[graph.ID]time.Time{},
 		records: newRecords(o.Cluster.Clientset().CoreV1(), o.Records, r.recorded),
 		wrote:   r.loop.wrote,
 	}
 	r.loop.pass, r.loop.once, r.loop.settle, r.loop.progress = w.pass, o.DryRun, o.Policy.Settle, o.Progress
+	r.loop.meter = m
 	return r
 }
 
@@ -97,11 +104,14 @@ func (r *run) run(parent context.Context) error {
 	for _, name := range r.o.Names {
 		r.loop.add(clusterID(name.Namespace, name.Name))
 	}
-	if err := r.streams.start(ctx); err != nil {
+	if err := r.start(ctx); err != nil {
 		return cause(ctx, err)
 	}
-	background.Go(func() { r.streams.run(ctx, func() bool { done, _ := r.loop.finished(); return !done }) })
+	r.providers.look(ctx)
+	r.synced.Store(true)
+	background.Go(func() { r.streams.run(ctx, r.unfinished) })
 	background.Go(func() { r.leases.run(ctx) })
+	background.Go(func() { r.providers.run(ctx) })
 	background.Go(func() { r.loop.run(ctx, cmp.Or(r.o.Workers, 4)) })
 
 	err := r.loop.wait(ctx, r.o.Watch)
@@ -118,23 +128,6 @@ func (r *run) release(ctx context.Context) error {
 		r.loop.message("A Lease could not be released, it expires in "+leaseDuration.String()+": "+err.Error(), true)
 	}
 	return nil
-}
-
-// giveUp ends the run once the API server has been away for too long.
-func (r *run) giveUp(ctx context.Context, stop context.CancelCauseFunc) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := r.contact.lost(); err != nil {
-				stop(fmt.Errorf("watching %s: %w", r.o.Cluster.Name(), err))
-				return
-			}
-		}
-	}
 }
 
 // cause prefers why the run was stopped to what that did to a request.
@@ -172,7 +165,7 @@ func (r *run) changed(o graph.Object, generation uint64) {
 		r.everybody(o.Namespace, generation)
 		return
 	}
-	for _, owner := range o.Owners {
+	for _, owner := range o.NamedOwners() {
 		r.streams.want(graph.GroupKind{Group: graph.GroupOf(owner.APIVersion), Kind: owner.Kind})
 	}
 }
@@ -281,6 +274,7 @@ func (r *run) result(err error) Result {
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
 	now := time.Now()
+	result.Writes = slices.Clone(r.loop.common)
 	for _, id := range slices.SortedFunc(maps.Keys(r.loop.clusters), graph.ID.Compare) {
 		s := r.loop.clusters[id]
 		if s.passes > 0 && !s.last.mine {
@@ -289,6 +283,10 @@ func (r *run) result(err error) Result {
 		c := s.result(id, now)
 		result.Clusters = append(result.Clusters, c)
 		result.Outcome = result.Outcome.Worse(outcomeOf(c.Phase, r.o.DryRun))
+		if s.err != nil {
+			// What failed last may be anything by now.
+			result.Outcome = result.Outcome.Worse(flow.Deferred)
+		}
 	}
 	switch {
 	case errors.Is(err, errTimeout):
@@ -298,6 +296,8 @@ func (r *run) result(err error) Result {
 			result.Message = fmt.Sprintf("no Cluster of a pivot was found%s of %s within %s: it has neither a record nor an adoption label nor a hold; check the namespace, name the Cluster, or use --adopt-unmarked",
 				cmp.Or(within(r.o.Namespace), " in any namespace"), r.o.Cluster.Name(), r.o.Timeout)
 		}
+	case err != nil && r.o.Watch && result.Outcome == flow.Done:
+		// Nothing else ends such a run, and everything is as it should be.
 	case err != nil:
 		result.Outcome = result.Outcome.Worse(flow.Deferred)
 		result.Message = "interrupted: run the same command again"

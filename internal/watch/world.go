@@ -28,6 +28,7 @@ type world struct {
 	freshness *freshness
 	records   *records
 	leases    *leases
+	providers *providers
 	// wrote is told every write.
 	wrote func(cluster graph.ID, w flow.Write)
 
@@ -42,12 +43,13 @@ func (w *world) pass(ctx context.Context, cluster graph.ID) (passed, error) {
 	if err == nil && (plan.Phase == adopt.Adopted || plan.Phase == adopt.Blocked) && w.leases != nil {
 		err = w.leases.release(ctx, cluster)
 	}
-	return passed{plan: plan, mine: partOfPivot(plan), wrote: plan.Writes() > 0}, err
+	_, exists := w.store.get(cluster)
+	return passed{plan: plan, mine: partOfPivot(plan), wrote: plan.Writes() > 0, gone: !exists}, err
 }
 
-func partOfPivot(p adopt.Plan) bool {
-	return !slices.ContainsFunc(p.Notes, func(f finding.Finding) bool { return f.ID == notPartOfAPivot })
-}
+func partOfPivot(p adopt.Plan) bool { return !slices.ContainsFunc(p.Notes, outOfPivot) }
+
+func outOfPivot(f finding.Finding) bool { return f.ID == notPartOfAPivot }
 
 // onePass is the adopt.World of one pass.
 type onePass struct {
@@ -69,6 +71,11 @@ func (p *onePass) Observe(ctx context.Context, cluster graph.ID) (adopt.State, e
 	s := adopt.State{
 		Now: time.Now(), Cluster: cluster, Graph: g, Record: expectation,
 		Named: p.o.AdoptUnmarked || named(p.o, cluster), Other: adopt.OtherUnknown, Policy: p.o.Policy,
+	}
+	if down, since := p.providers.down(); down {
+		s.ControllersDown = true
+		// Nothing marks what arrives on a target that is scaled down, but when it came does.
+		s.Named = s.Named || arrivedSince(g, cluster, since)
 	}
 	if p.o.Other != nil {
 		s.Other = p.o.Other(ctx, cluster)

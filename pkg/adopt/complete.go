@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -42,6 +43,10 @@ func (v *view) incompleteByRules() []Missing {
 	for _, m := range v.machines {
 		out = append(out, v.missingRefs(m, graph.FieldBootstrapConfigRef, graph.FieldInfrastructureRef, graph.FieldDataSecret)...)
 	}
+	for _, p := range v.pools {
+		out = append(out, v.missingRefs(p, graph.FieldTemplateBootstrapConfigRef, graph.FieldTemplateInfrastructureRef, graph.FieldTemplateDataSecret)...)
+	}
+	out = append(out, v.missingTopologyWorkers()...)
 	out = append(out, v.missingControlPlaneMachines()...)
 	out = append(out, v.missingCertificates()...)
 	return append(out, v.missingReplicas()...)
@@ -88,6 +93,28 @@ func (v *view) missingTemplates() []Missing {
 	return out
 }
 
+// missingTopologyWorkers looks for what the topology controller would make again as
+// soon as the Cluster is free: it knows its MachineDeployments and MachinePools by a
+// label (core/reconcilers/topology/cluster/current_state.go).
+func (v *view) missingTopologyWorkers() []Missing {
+	var out []Missing
+	for _, of := range []struct {
+		kind, label string
+		names       []string
+		have        []*graph.Object
+	}{
+		{graph.MachineDeployment.Kind, graph.TopologyDeploymentNameLabel, v.cluster.Facts.TopologyDeployments, v.deployments},
+		{graph.MachinePool.Kind, graph.TopologyPoolNameLabel, v.cluster.Facts.TopologyPools, v.pools},
+	} {
+		for _, name := range of.names {
+			if !slices.ContainsFunc(of.have, func(o *graph.Object) bool { return o.Labels[of.label] == name }) {
+				out = append(out, Missing{Object: v.Cluster, What: fmt.Sprintf("has no %s %s of its topology", of.kind, name), Maker: byMove})
+			}
+		}
+	}
+	return out
+}
+
 // isScaler says that an object makes or deletes Machines by its replicas.
 func (v *view) isScaler(o *graph.Object) bool {
 	switch o.GroupKind() {
@@ -116,17 +143,19 @@ func fewer(id graph.ID, have int, want int64, what string) []Missing {
 	return []Missing{{Object: id, What: fmt.Sprintf("has %d of %d %s", have, want, what), Maker: byMove}}
 }
 
-// missingCertificates looks for the Secrets that hold the cluster's certificates:
-// without them a KubeadmControlPlane silently makes new ones that do not match
-// (internal/secret, NewCertificatesForInitialControlPlane). Other control planes
-// keep theirs in their own ways.
+// missingCertificates looks for the Secrets that hold the cluster's certificates,
+// whoever provided them: without them a KubeadmControlPlane silently makes new ones
+// that do not match, or, of an external etcd, fails (util/secret,
+// NewCertificatesForInitialControlPlane and LookupCached: there the Secret etcd
+// holds the CA, and apiserver-etcd-client what the API server shows to it). Other
+// control planes keep theirs in their own ways.
 func (v *view) missingCertificates() []Missing {
 	if !v.isKubeadm() && !v.standAloneKubeadm() {
 		return nil
 	}
 	purposes := []string{"ca", "sa", "proxy", "etcd"}
 	if v.controlPlane != nil && v.controlPlane.Facts.ExternalEtcd {
-		purposes = purposes[:3]
+		purposes = append(purposes, "apiserver-etcd-client")
 	}
 	var out []Missing
 	for _, p := range purposes {

@@ -21,6 +21,7 @@ import (
 //	something is missing       deferred
 //	adopting would harm        blocked
 //	owners are wrong           adopting: owners before dependents
+//	no controllers run         adopting: scalers are held; then awaiting-status
 //	the Cluster is held by us  adopting: it alone is released
 //	status is not rebuilt      awaiting-status
 //	marks of ours are left     releasing
@@ -38,7 +39,7 @@ func Decide(s State) Plan {
 		return refused(s.Cluster, []finding.Finding{f}, nil)
 	}
 	marked := v.marked()
-	if p, done := v.outside(len(marked) > 0, isReleased); done {
+	if p, done := v.outside(len(marked) > 0 || v.arrived(), isReleased); done {
 		return p
 	}
 	if isReleased && len(marked) == 0 && v.cluster != nil {
@@ -134,6 +135,9 @@ func (v *view) adopt(marked []*graph.Object) Plan {
 	if steps := v.repairs(verdicts); len(steps) > 0 {
 		return repairing(v.Cluster, append([]Step{v.unheldWatch(marked)}, steps...), notes)
 	}
+	if v.ControllersDown {
+		return v.scaledDown(notes)
+	}
 	if c := v.release(v.cluster); !c.Empty() {
 		a := ChangeMeta{On: targetOf(v.cluster), Change: c, Reason: "owners are right: its status can be rebuilt"}
 		return repairing(v.Cluster, []Step{{a}}, notes)
@@ -141,7 +145,7 @@ func (v *view) adopt(marked []*graph.Object) Plan {
 	if waiting := v.unbuilt(); len(waiting) > 0 {
 		return awaiting(v.Cluster, waiting, notes)
 	}
-	if len(marked) > 0 || len(v.Record.Objects) > 0 {
+	if len(marked) > 0 || len(v.Record.Objects) > 0 || len(v.ownersHeld()) > 0 {
 		return releasing(v.Cluster, v.releaseSteps(marked), notes)
 	}
 	if steps := v.closingSteps(); len(steps) > 0 {
@@ -156,8 +160,8 @@ func (v *view) adopt(marked []*graph.Object) Plan {
 func (v *view) watch(released time.Time) Plan {
 	notes := v.userPauses()
 	if v.Record.Closed {
-		// Killed while closing: nothing is judged again, only the annotations are left.
-		return closing(v.Cluster, v.closingSteps(), notes)
+		// Killed while closing: only annotations are left, also those of late arrivals.
+		return closing(v.Cluster, append([]Step{v.giveBack(v.judgeAll(v.members))}, v.closingSteps()...), notes)
 	}
 	if refusals := sourceUnpaused(v); len(refusals) > 0 {
 		return refused(v.Cluster, refusals, notes)
@@ -166,7 +170,7 @@ func (v *view) watch(released time.Time) Plan {
 	if v.record != nil {
 		judged = slices.DeleteFunc(slices.Clone(judged), func(o *graph.Object) bool {
 			_, ok := v.recorded(o.ID)
-			return !ok
+			return !ok && !labels.OwnersHeld(labels.MetaOf(o))
 		})
 	}
 	verdicts := v.judgeAll(judged)
@@ -179,10 +183,13 @@ func (v *view) watch(released time.Time) Plan {
 	}
 	notes = verified(notes)
 	if moved := v.moved(released); len(moved) > 0 {
-		return closing(v.Cluster, v.closingSteps(), append(notes, moved...))
+		return closing(v.Cluster, append([]Step{v.giveBack(verdicts)}, v.closingSteps()...), append(notes, moved...))
 	}
 	if steps := v.repairs(verdicts); len(steps) > 0 {
 		return repairing(v.Cluster, steps, notes)
+	}
+	if step := v.giveBack(verdicts); len(step) > 0 {
+		return releasing(v.Cluster, []Step{step}, notes)
 	}
 	if waiting := v.unbuilt(); len(waiting) > 0 {
 		return awaiting(v.Cluster, waiting, notes)
@@ -197,7 +204,7 @@ func (v *view) watch(released time.Time) Plan {
 // controllers are free, and there will be no release to remember. It is the first
 // write, so that a process killed between the repairs finds that it was watching.
 func (v *view) unheldWatch(marked []*graph.Object) Step {
-	if len(marked) > 0 || len(v.Record.Objects) > 0 {
+	if len(marked) > 0 || len(v.Record.Objects) > 0 || v.ControllersDown {
 		return nil
 	}
 	return v.markReleased()

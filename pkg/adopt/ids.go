@@ -51,6 +51,8 @@ const (
 	idStaleOwnerUID     = "StaleOwnerUID"
 	idTwoControlPlanes  = "TwoControlPlanes"
 	idTwoControllers    = "TwoControllersExpected"
+	idOwnersHeld        = "OwnersHeld"
+	idOwnersUnreadable  = "OwnersUnreadable"
 	idUnexpectedOwner   = "UnexpectedOwner"
 	idUnjudged          = "Unjudged"
 	idUserPause         = "UserPause"
@@ -105,6 +107,9 @@ var entries = []Entry{
 	{idNotController, finding.Harms, "An owner that manages the object is not marked as its controller.", remedyPost},
 	{idOwnerUnknown, finding.Harms, "The kind of an expected owner could not be listed, so its reference cannot be judged.",
 		"give move-hook the right to list that kind"},
+	{idOwnersHeld, finding.Harms, "An object still carries owner references that an armed target took off it: it is not owned by all that owned it.", remedyPost},
+	{idOwnersUnreadable, finding.Stops, "The annotation with the owner references that an armed target took off cannot be read.",
+		"correct the annotation " + graph.OwnersAnnotation + ", give the record with --record FILE, or remove the annotation to let Cluster API's own rules decide"},
 	{idPauseLeft, finding.Harms, "An object is paused that was not paused on the source.",
 		"unpause it if nobody meant to pause it"},
 	{idPauseLost, finding.Harms, "An object that its user had paused on the source is not paused any more.",

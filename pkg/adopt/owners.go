@@ -41,6 +41,9 @@ func (v *view) judge(o *graph.Object) *verdict {
 	if len(j.x.candidates) > 0 {
 		j.ambiguous()
 	}
+	if j.x.unreadable != nil {
+		j.unreadable()
+	}
 	for _, e := range j.distinct() {
 		j.present(e)
 	}
@@ -215,15 +218,14 @@ func (j *judgement) handsOver(from graph.ID, to want) bool {
 
 // raced recognises the one owner that is removed: the Machine controller gives a
 // Machine its Cluster while it looks stand-alone, and a controller comes later.
-// A Machine that a control plane adopted keeps its Cluster, and without a record
-// nobody can tell: then only those of MachineSets are sure.
+// A Machine that a control plane adopted keeps its Cluster, and the rules cannot
+// tell: by them only those of MachineSets are sure.
 func (j *judgement) raced(e graph.Edge) bool {
 	if j.object.GroupKind() != graph.Machine || e.To != j.v.Cluster || e.Controller() {
 		return false
 	}
-	_, recorded := j.v.recorded(j.object.ID)
 	for _, w := range j.x.wants {
-		if isTrue(w.controller) && (recorded || w.GroupKind() == graph.MachineSet) {
+		if isTrue(w.controller) && (j.x.sure || w.GroupKind() == graph.MachineSet) {
 			return true
 		}
 	}
@@ -252,7 +254,7 @@ func (j *judgement) controllers() {
 		j.fault(refuse, about(idTwoControllers, j.object.ID, "two controllers are expected for it"), "")
 		return
 	}
-	if !j.x.covered || len(j.x.candidates) > 0 {
+	if !j.x.covered || len(j.x.candidates) > 0 || j.x.unreadable != nil {
 		return
 	}
 	for i, ref := range j.refs {

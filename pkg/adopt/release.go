@@ -20,7 +20,8 @@ import (
 // MachineDeployments: a free set beside a held deployment only replaces what dies,
 // while a free deployment beside held sets would add new sets and could not shrink
 // the old. MachineHealthChecks come last: they delete, and what they judge by has
-// only just been rebuilt.
+// only just been rebuilt. Owners that an armed target took off are the last to be
+// dropped, in the pass that follows: see giveBack.
 func (v *view) releaseSteps(marked []*graph.Object) []Step {
 	steps := make([]Step, 6)
 	steps[0] = v.markReleased()

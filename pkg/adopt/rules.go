@@ -14,6 +14,10 @@ type expectation struct {
 	wants   []want
 	// candidates is set when several owners fit and nothing tells which.
 	candidates []graph.ID
+	// sure: it is what the source had, and not what a rule says.
+	sure bool
+	// unreadable is why the owners annotation cannot be read.
+	unreadable error
 }
 
 // want is one owner that an object should, or may, have.
@@ -29,13 +33,17 @@ type want struct {
 
 const inRecord Reason = "in the record"
 
-// expect asks the record where it has the object, else the rules.
+// expect asks the record where it has the object, else what it arrived with, else
+// the rules.
 func (v *view) expect(o *graph.Object) expectation {
 	n, ok := v.recorded(o.ID)
 	if !ok {
+		if x, ok := v.expectHeld(o); ok {
+			return x
+		}
 		return v.rule(o)
 	}
-	x := expectation{covered: true}
+	x := expectation{covered: true, sure: true}
 	for _, owner := range n.Owners {
 		w := want{ID: owner.ID, apiVersion: owner.APIVersion, controller: owner.Controller, block: owner.BlockOwnerDeletion, why: inRecord}
 		_, recorded := v.record.Node(owner.ID)
@@ -53,6 +61,9 @@ func (v *view) rule(o *graph.Object) expectation {
 	if slices.ContainsFunc(v.Record.Objects, func(t Target) bool { return t.ID == o.ID }) {
 		return owned(plain(v.Cluster, "the record belongs to its Cluster"))
 	}
+	if x := v.ruleOfResource(o); x.covered {
+		return x
+	}
 	if !v.isOwn[o.ID] {
 		return v.ruleOfShared(o)
 	}
@@ -67,6 +78,8 @@ func (v *view) rule(o *graph.Object) expectation {
 		return owned(plain(v.Cluster, "it names the Cluster"))
 	case graph.Secret:
 		return v.ruleOfSecret(o)
+	case graph.ClusterResourceSetBinding:
+		return v.ruleOfBinding(o)
 	}
 	return v.ruleOfReferred(o)
 }
@@ -231,7 +244,7 @@ func (v *view) infrastructureOfPool(machine graph.ID) (graph.ID, bool) {
 	if !ok {
 		return graph.ID{}, false
 	}
-	return pool.RefTo("spec.template.spec.infrastructureRef")
+	return pool.RefTo(graph.FieldTemplateInfrastructureRef)
 }
 
 // ruleOfTemplate is for templates that Machines are made from: their users'
@@ -263,6 +276,35 @@ func (v *view) ruleOfTemplate(o *graph.Object) expectation {
 func (v *view) makesFrom(user graph.ID) bool {
 	o, ok := v.Graph.Object(user)
 	return ok && v.isOwn[user] && v.isScaler(o)
+}
+
+// ruleOfBinding: each ClusterResourceSet that was applied to the Cluster owns the
+// binding; before Cluster API 1.4 the Cluster did as well.
+func (v *view) ruleOfBinding(o *graph.Object) expectation {
+	var x expectation
+	for _, r := range o.Refs {
+		if r.To.GroupKind() == graph.ClusterResourceSet {
+			x.covered = true
+			x.wants = append(x.wants, plain(r.To, "the binding names it"))
+		}
+	}
+	if x.covered {
+		x.wants = append(x.wants, want{ID: v.Cluster, may: true})
+	}
+	return x
+}
+
+// ruleOfResource: a ClusterResourceSet owns the Secrets and ConfigMaps that it
+// applies (ensureResourceOwnerRef).
+func (v *view) ruleOfResource(o *graph.Object) expectation {
+	var x expectation
+	for _, e := range v.users[o.ID] {
+		if e.From.GroupKind() == graph.ClusterResourceSet && !slices.ContainsFunc(x.wants, func(w want) bool { return w.ID == e.From }) {
+			x.covered = true
+			x.wants = append(x.wants, plain(e.From, "the ClusterResourceSet applies it"))
+		}
+	}
+	return x
 }
 
 // ruleOfShared covers what is not the Cluster's alone but used by it.

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type sample struct {
 	healthCheck  bool
 	topology     bool
 	externalEtcd bool
+	// ownCertificates: its user provides them: no owner, no label.
+	ownCertificates bool
 	// userPaused is the "Kind/name" of what its user paused.
 	userPaused string
 }
@@ -62,7 +65,14 @@ func (s sample) objects() []content {
 		keeper = owner{"KubeadmConfig", s.name + "-m0", true}
 	}
 	for _, purpose := range []string{"ca", "sa", "proxy", "etcd"} {
+		if s.ownCertificates || (s.externalEtcd && purpose == "etcd") {
+			b.provided(s.name + "-" + purpose)
+			continue
+		}
 		b.add("v1", "Secret", s.name+"-"+purpose, nil, keeper)
+	}
+	if s.externalEtcd {
+		b.provided(s.name + "-apiserver-etcd-client")
 	}
 	if s.controlPlane > 0 {
 		b.add("v1", "Secret", s.name+"-kubeconfig", nil, keeper)
@@ -105,6 +115,9 @@ func (b *drawing) controlPlane(s sample, c owner) {
 	}, c)
 	b.add("infrastructure.cluster.x-k8s.io/v1beta2", "DevMachineTemplate", s.name+"-cp", nil, owner{"Cluster", s.name, false})
 }
+
+// provided is a Secret that Cluster API did not make.
+func (b *drawing) provided(name string) { delete(metaOf(b.add("v1", "Secret", name, nil)), "labels") }
 
 func (b *drawing) deployment(s sample, w workers) {
 	selector := content{graph.DeploymentNameLabel: w.name}
@@ -221,7 +234,8 @@ func recordMap(cluster string) content {
 
 // arrival says how objects come to the target.
 type arrival struct {
-	// owners: "none" (a restore), "stale" (a restore that keeps them), "live" (clusterctl move).
+	// owners: "none" (a restore), "stale" (a restore that keeps them), "live" (clusterctl
+	// move), "held" (any of them, where the target is armed with --hold-owners).
 	owners string
 	// held and pending are as an armed target, or move-hook pre, leaves them.
 	held, pending bool
@@ -237,6 +251,8 @@ func (a arrival) carried(o content) content {
 	switch a.owners {
 	case "none":
 		delete(meta, "ownerReferences")
+	case "held":
+		holdOwners(meta)
 	case "live":
 		refs, _ := meta["ownerReferences"].([]any)
 		for _, r := range refs {
@@ -256,6 +272,23 @@ func (a arrival) carried(o content) content {
 		edit(meta, "labels", map[string]string{graph.AdoptionLabel: graph.AdoptionPending}, nil)
 	}
 	return o
+}
+
+// holdOwners does what an armed target does to the owner references of an arrival.
+func holdOwners(meta content) {
+	refs, _ := meta["ownerReferences"].([]any)
+	if len(refs) == 0 {
+		return
+	}
+	for _, r := range refs {
+		delete(r.(content), "uid")
+	}
+	text, err := json.Marshal(refs)
+	if err != nil {
+		panic(err)
+	}
+	delete(meta, "ownerReferences")
+	edit(meta, "annotations", map[string]string{graph.OwnersAnnotation: string(text)}, nil)
 }
 
 func hold(o content) {

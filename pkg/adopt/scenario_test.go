@@ -23,12 +23,14 @@ import (
 // commands; after each of them the invariants of every plan are checked.
 //
 //	sample [cp=3] [md-1=2,…] […]   what stands on the source; prints nothing
-//	record [file]                  the sample's record is made; as a ConfigMap it arrives with "arrive record"
-//	arrive [owners=none|stale|live] [held] [pending] [status] [only=KIND/NAME,…] [except=…]
+//	record [file] [stateless]      the sample's record is made; as a ConfigMap it arrives with "arrive record";
+//	                               stateless: from manifests without status
+//	arrive [owners=none|stale|live|held] [held] [pending] [status] [only=KIND/NAME,…] [except=…]
 //	                               objects of the sample; with YAML below, that instead; "arrive record"
 //	change KIND/NAME               merges the YAML below into an object, null deletes
 //	delete KIND/NAME [finalizer]   with a finalizer it is only being deleted
 //	tick 5s                        time passes
+//	providers down|up              move-hook has scaled the controllers to zero, or back
 //	policy, named, other, unlisted, rollout, partial: what else a State knows
 //	decide                         prints the plan of now
 //	run                            passes until nothing is written; killed after every write, with the same end
@@ -58,7 +60,16 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 		s.sample = drawSample(t, d).objects()
 		return fmt.Sprintf("%d objects", len(s.sample))
 	case "record":
-		s.record = snapshotOf(s.cluster, s.sample)
+		objects := s.sample
+		if d.HasArg("stateless") {
+			objects = nil
+			for _, o := range s.sample {
+				o = clone(o)
+				delete(o, "status")
+				objects = append(objects, o)
+			}
+		}
+		s.record = snapshotOf(s.cluster, objects)
 		s.fromFile = d.HasArg("file")
 		return fmt.Sprintf("%d nodes", len(s.record.Nodes))
 	case "arrive":
@@ -80,6 +91,8 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 		s.setPolicy(t, d)
 	case "named":
 		s.named = true
+	case "providers":
+		s.down = d.HasArg("down")
 	case "other":
 		s.other = OtherSide(d.CmdArgs[0].Key)
 	case "unlisted":
@@ -153,6 +166,8 @@ func drawSample(t *testing.T, d *datadriven.TestData) sample {
 			s.userPaused = a.Vals[0]
 		case "external-etcd":
 			s.externalEtcd = true
+		case "own-certificates":
+			s.ownCertificates = true
 		case "overlapping", "unnamed":
 			for i := range s.workers {
 				s.workers[i].selector = map[string]string{graph.ClusterNameLabel: "c1"}

@@ -11,24 +11,34 @@ import (
 // would lead a released control plane astray: it takes bootstrap Secrets for
 // certificates while KubeadmConfigs do not name theirs (adoptOwnedSecrets), and
 // counts Machines without a node as failed. With a record only what was there on
-// the source is awaited.
+// the source is awaited, if it knows any status: manifests may come without.
 func (v *view) unbuilt() []Missing {
 	out := v.paused()
 	if len(out) > 0 {
 		return out // the cause of all that is still missing
 	}
 	for _, m := range v.machines {
-		n, recorded := v.recorded(m.ID)
+		n, recorded := v.recordedStatus(m.ID)
 		if m.Facts.NodeName == "" && (!recorded || n.Facts.NodeName != "") {
 			out = append(out, Missing{Object: m.ID, What: "has no status.nodeRef yet", Maker: byMachine})
 		}
 		out = append(out, v.unnamedData(m)...)
 	}
-	n, recorded := v.recorded(v.Cluster)
+	n, recorded := v.recordedStatus(v.Cluster)
 	if !v.cluster.Facts.InfrastructureProvisioned && (!recorded || n.Facts.InfrastructureProvisioned) {
 		out = append(out, Missing{Object: v.Cluster, What: "has no status.initialization.infrastructureProvisioned yet", Maker: byInfrastructure})
 	}
 	return out
+}
+
+// recordedStatus is recorded, and false where the record tells no status. That of
+// a Cluster which was never provisioned does not either; nothing moves it (clusterctl's
+// checkProvisioningCompleted).
+func (v *view) recordedStatus(id graph.ID) (*graph.SnapshotNode, bool) {
+	if c, ok := v.recorded(v.Cluster); !ok || !c.Facts.InfrastructureProvisioned {
+		return nil, false
+	}
+	return v.recorded(id)
 }
 
 func (v *view) unnamedData(m *graph.Object) []Missing {
@@ -40,7 +50,7 @@ func (v *view) unnamedData(m *graph.Object) []Missing {
 	if !ok || config.Facts.DataSecretName != "" {
 		return nil
 	}
-	if n, recorded := v.recorded(ref); recorded && n.Facts.DataSecretName == "" {
+	if n, recorded := v.recordedStatus(ref); recorded && n.Facts.DataSecretName == "" {
 		return nil
 	}
 	return []Missing{{Object: ref, What: "has no status.dataSecretName yet", Maker: byBootstrap}}

@@ -29,7 +29,9 @@ type State struct {
 	Other OtherSide
 	// Rollout is upstream's verdict per control-plane Machine; a missing key was not asked.
 	Rollout map[graph.ID]Rollout
-	Policy  Policy
+	// ControllersDown: the providers' Deployments are scaled to zero by move-hook.
+	ControllersDown bool
+	Policy          Policy
 }
 
 // Expectation is the record as far as it could be read.

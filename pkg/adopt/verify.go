@@ -86,6 +86,7 @@ func (v *view) common() []finding.Finding {
 		}
 	}
 	out = append(out, beingDeleted(v)...)
+	out = append(out, v.heldLeft()...)
 	for _, o := range v.own {
 		m := labels.MetaOf(o)
 		if labels.IsPending(m) {

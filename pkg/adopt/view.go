@@ -20,7 +20,7 @@ type view struct {
 	// own are those that are this Cluster's alone (no ClusterClass, no foreign owner).
 	members, own []*graph.Object
 	isOwn        map[graph.ID]bool
-	// users are the spec references that own objects (and a ClusterClass) make, by what they refer to.
+	// users are the spec references that own objects (and those that Clusters share) make, by what they refer to.
 	users map[graph.ID][]graph.Edge
 	// controlPlane is what Cluster.spec.controlPlaneRef names; controlPlanes all that claim the Cluster.
 	controlPlane         *graph.Object
@@ -28,6 +28,7 @@ type view struct {
 	machines             []*graph.Object
 	controlPlaneMachines []*graph.Object
 	sets, deployments    []*graph.Object
+	pools                []*graph.Object
 }
 
 func newView(s *State) *view {
@@ -53,7 +54,7 @@ func newView(s *State) *view {
 			case v.belongs(o):
 				v.isOwn[o.ID] = true
 				v.uses(o)
-			case o.GroupKind() == graph.ClusterClass:
+			case o.GroupKind() == graph.ClusterClass || o.GroupKind() == graph.ClusterResourceSet:
 				v.uses(o)
 			}
 		}
@@ -93,6 +94,8 @@ func (v *view) sort(o *graph.Object) {
 		v.sets = append(v.sets, o)
 	case graph.MachineDeployment:
 		v.deployments = append(v.deployments, o)
+	case graph.MachinePool:
+		v.pools = append(v.pools, o)
 	default:
 		ref, hasRef := v.controlPlaneRef()
 		if hasRef && o.ID == ref {

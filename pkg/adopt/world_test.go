@@ -41,6 +41,7 @@ type memory struct {
 	partial  []Missing
 
 	named   bool
+	down    bool // the providers are scaled to zero
 	other   OtherSide
 	rollout map[graph.ID]Rollout
 	policy  Policy
@@ -80,6 +81,7 @@ func (w *memory) clone() *memory {
 	c.now, c.cluster, c.version = w.now, w.cluster, w.version
 	c.unlisted, c.partial, c.rollout = maps.Clone(w.unlisted), w.partial, w.rollout
 	c.record, c.fromFile, c.named, c.other, c.policy = w.record, w.fromFile, w.named, w.other, w.policy
+	c.down = w.down
 	c.objects, c.read = maps.Clone(w.objects), maps.Clone(w.read)
 	return c
 }
@@ -155,6 +157,7 @@ func (w *memory) state() State {
 	s := State{
 		Now: w.now, Cluster: w.cluster, Graph: w.graph(), Named: w.named, Other: w.other,
 		Rollout: w.rollout, Policy: w.policy, Record: Expectation{Partial: w.partial},
+		ControllersDown: w.down,
 	}
 	if w.fromFile {
 		s.Record.Snapshot = w.record

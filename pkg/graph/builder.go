@@ -95,6 +95,10 @@ func (b *Builder) Build() (*Graph, error) {
 		if e, ok := g.softEdge(o); ok {
 			g.link(i, e)
 		}
+		for _, ref := range o.NamedOwners()[len(o.Owners):] {
+			to := g.OwnerID(o.Namespace, ref)
+			g.link(i, Edge{From: o.ID, To: to, Kind: Held, Owner: ref, State: g.seen(to)})
+		}
 		if n := len(o.Refs); n > 0 {
 			g.refs[i] = make([]Edge, 0, n)
 		}

@@ -33,7 +33,7 @@ metadata: {name: c, namespace: ns}
 spec:
   paused: true
   controlPlaneEndpoint: {host: h, port: 6443}
-  topology: {class: quick, version: v1.36.0}
+  topology: {class: quick, version: v1.36.0, workers: {machineDeployments: [{name: md}], machinePools: [{name: mp}, {}]}}
   controlPlaneRef: {apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: KubeadmControlPlane, name: cp, namespace: ns}
   infrastructureRef: {apiVersion: infra.example.com/v1, kind: InfraCluster, name: c}
 status: {infrastructureReady: true}`)
@@ -44,7 +44,7 @@ metadata: {name: c, namespace: ns}
 spec:
   paused: true
   controlPlaneEndpoint: {host: h, port: 6443}
-  topology: {classRef: {name: quick}, version: v1.36.0}
+  topology: {classRef: {name: quick}, version: v1.36.0, workers: {machineDeployments: [{name: md, class: a}, 7], machinePools: [{name: mp}]}}
   controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: cp}
   infrastructureRef: {apiGroup: infra.example.com, kind: InfraCluster, name: c}
 status: {initialization: {infrastructureProvisioned: true}}`)
@@ -60,7 +60,7 @@ status: {initialization: {infrastructureProvisioned: true}}`)
 	if diff := cmp.Diff(want, v1beta2.Refs); diff != "" {
 		t.Error(diff)
 	}
-	facts := graph.Facts{Paused: true, Topology: true, InfrastructureProvisioned: true, Endpoint: "h:6443"}
+	facts := graph.Facts{Paused: true, Topology: true, TopologyDeployments: []string{"md"}, TopologyPools: []string{"mp"}, InfrastructureProvisioned: true, Endpoint: "h:6443"}
 	if diff := cmp.Diff(facts, v1beta2.Facts); diff != "" {
 		t.Error(diff)
 	}

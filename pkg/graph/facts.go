@@ -25,6 +25,8 @@ func factsOf(id ID, spec, status map[string]any) Facts {
 		f.Paused, _ = spec["paused"].(bool)
 		topology, _ := dig(spec, "topology").(map[string]any)
 		f.Topology = len(topology) > 0
+		f.TopologyDeployments = namesOf(dig(topology, "workers", "machineDeployments"))
+		f.TopologyPools = namesOf(dig(topology, "workers", "machinePools"))
 		f.InfrastructureProvisioned, _ = dig(status, "initialization", "infrastructureProvisioned").(bool)
 		if ready, _ := status["infrastructureReady"].(bool); ready { // The place in v1beta1.
 			f.InfrastructureProvisioned = true
@@ -35,6 +37,16 @@ func factsOf(id ID, spec, status map[string]any) Facts {
 		f.ExternalEtcd = dig(spec, "kubeadmConfigSpec", "clusterConfiguration", "etcd", "external") != nil
 	}
 	return f
+}
+
+func namesOf(v any) []string {
+	var out []string
+	for _, item := range list(v) {
+		if name := str(dig(item, "name")); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // endpoint is host:port, with brackets around an IPv6 address; empty while

@@ -83,6 +83,56 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
+func FuzzParseHeldOwners(f *testing.F) {
+	for _, text := range []string{
+		`[{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","name":"c","controller":true},{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","name":"c"}]`,
+		`[{"apiVersion":"v1","kind":"Secret","name":"s","blockOwnerDeletion":false,"uid":"u"}]`,
+		`null`, `[]`, `{}`, `[null]`, `[{"apiVersion":"a/b/c","kind":"K","name":"n"}]`, `[{"apiVersion":7}]`, `[] []`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		refs, err := graph.ParseHeldOwners(text)
+		if (err == nil) != (len(refs) > 0) {
+			t.Fatalf("%d owners and error %v", len(refs), err)
+		}
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, r := range refs {
+			id := graph.GroupOf(r.APIVersion) + "/" + r.Kind + "/" + r.Name
+			if r.UID != "" || r.Kind == "" || r.Name == "" || seen[id] {
+				t.Errorf("owner %+v", r)
+			}
+			seen[id] = true
+		}
+		again, err := json.Marshal(refs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := graph.ParseHeldOwners(string(again))
+		if diff := cmp.Diff(refs, same); diff != "" || err != nil {
+			t.Errorf("%v, read again (-first +second):\n%s", err, diff)
+		}
+		// An object that carries it is found from its owners, and moves as if it did not.
+		var with, without graph.Builder
+		for _, b := range []*graph.Builder{&with, &without} {
+			o := object(graph.Machine, "m", in(graph.Cluster, "c"))
+			if b == &with {
+				o.Annotations = map[string]string{graph.OwnersAnnotation: text}
+			}
+			b.Add(object(graph.Cluster, "c"))
+			b.Add(o)
+		}
+		g := build(t, &with)
+		checkInvariants(t, g)
+		if diff := cmp.Diff(build(t, &without).MoveSet(), g.MoveSet()); diff != "" {
+			t.Errorf("the move set (-without +with):\n%s", diff)
+		}
+	})
+}
+
 // FuzzBuild reads a text of lines "kind name owner owner ...", where a name is a
 // letter or two and an owner may be stale (~) or anything.
 func FuzzBuild(f *testing.F) {
@@ -196,6 +246,9 @@ func checkInvariants(t *testing.T, g *graph.Graph) {
 			continue
 		}
 		for _, e := range g.Owners(m.ID) {
+			if e.Kind == graph.Held {
+				continue
+			}
 			if owner, _ := set.Of(e.To); !owner.In {
 				t.Errorf("%s moves without its owner %s", m.ID, e.To)
 			}

@@ -37,16 +37,19 @@ const (
 	Soft
 	// Spec is a reference in a spec.
 	Spec
+	// Held is an owner reference that an armed target took off (OwnersAnnotation):
+	// it tells what belongs together, and clusterctl does not know it.
+	Held
 )
 
-// String is "owner", "soft" or "spec".
-func (k EdgeKind) String() string { return [...]string{"owner", "soft", "spec"}[k] }
+// String is "owner", "soft", "spec" or "held".
+func (k EdgeKind) String() string { return [...]string{"owner", "soft", "spec", "held"}[k] }
 
 // Edge points from a dependent (or referrer) to its owner (or what it refers to).
 type Edge struct {
 	From, To ID
 	Kind     EdgeKind
-	// Owner is the reference itself, for Kind Owner.
+	// Owner is the reference itself, for Kind Owner; without UID for Kind Held.
 	Owner metav1.OwnerReference
 	// Field is the path of the reference, for Kind Spec.
 	Field string
@@ -130,11 +133,11 @@ func (g *Graph) Referenced(id ID) bool {
 	return len(g.unseen[id]) > 0 || len(g.missing[id]) > 0
 }
 
-// Owners are an object's owner and soft edges, owner references first and in
+// Owners are an object's owner, soft and held edges, owner references first and in
 // the object's own order. The slice must not be changed.
 func (g *Graph) Owners(id ID) []Edge { return g.edges(g.owners, id) }
 
-// Dependents are the owner and soft edges that point to an object, sorted by
+// Dependents are the owner, soft and held edges that point to an object, sorted by
 // dependent, also where the owner itself was not seen.
 func (g *Graph) Dependents(id ID) []Edge {
 	if _, ok := g.index[id]; !ok {

@@ -65,7 +65,8 @@ func (g *Graph) part(members []int) *Graph {
 // Belongs gives everything that belongs to a Cluster, sorted by ID: what it owns,
 // what is labelled or says (spec.clusterName) that it is the Cluster's, what those
 // refer to, and the owners of all of them. Owner references may all be missing, as
-// after a restore, and so may the Cluster itself. Other Clusters never belong, nor
+// after a restore (those that an armed target took off count as if they were there),
+// and so may the Cluster itself. Other Clusters never belong, nor
 // what only they own.
 func (g *Graph) Belongs(cluster ID) []ID {
 	// What a core member owns belongs; of the shared ones only references and owners do:

@@ -187,7 +187,7 @@ func (v *mover) claim(root int) {
 		i := queue[k]
 		v.set[i].Reason, v.set[i].Because = InHierarchy, v.objects[root].ID
 		for _, e := range v.dependents[i] {
-			if j := v.index[e.From]; e.State == Live && v.visible[j] && !v.candidate[j] {
+			if j := v.index[e.From]; e.State == Live && e.Kind != Held && v.visible[j] && !v.candidate[j] {
 				v.candidate[j] = true
 				queue = append(queue, j)
 			}
@@ -196,9 +196,10 @@ func (v *mover) claim(root int) {
 }
 
 // counts says that clusterctl waits with an object for this owner. Conventions
-// hold between objects that it reads; owner references always.
+// hold between objects that it reads; owner references always; those that were
+// taken off never.
 func (v *mover) counts(e Edge) bool {
-	return e.Kind == Owner || v.visible[v.index[e.To]]
+	return e.Kind == Owner || (e.Kind == Soft && v.visible[v.index[e.To]])
 }
 
 // admit takes in, owners first, each candidate whose owners are all in (getMoveSequence).
@@ -220,7 +221,7 @@ func (v *mover) admit() {
 		v.set[i].In = true
 		for _, e := range v.dependents[i] {
 			j := v.index[e.From]
-			if e.State != Live {
+			if e.State != Live || !v.counts(e) {
 				continue
 			}
 			if left[j]--; left[j] == 0 && v.candidate[j] {
@@ -307,7 +308,7 @@ func (v *mover) explainCycles(settled []bool) {
 
 func (v *mover) unseenOwner(i int) (Edge, bool) {
 	for _, e := range v.owners[i] {
-		if e.State != Live {
+		if e.State != Live && e.Kind != Held {
 			return e, true
 		}
 	}

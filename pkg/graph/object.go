@@ -78,11 +78,15 @@ type Ref struct {
 const (
 	FieldControlPlaneRef   = "spec.controlPlaneRef"
 	FieldInfrastructureRef = "spec.infrastructureRef"
-	// FieldBootstrapConfigRef is a Machine's (or MachinePool's spec.template.spec…) bootstrap config.
+	// FieldBootstrapConfigRef is a Machine's bootstrap config.
 	FieldBootstrapConfigRef = "spec.bootstrap.configRef"
 	// FieldDataSecret is a Machine's bootstrap data Secret (a name in its own namespace).
 	FieldDataSecret = "spec.bootstrap.dataSecretName"
-	// FieldTemplateDataSecret is the same in a MachinePool, and in the template of a
+	// FieldTemplateBootstrapConfigRef and FieldTemplateInfrastructureRef are a
+	// MachinePool's own objects; MachineDeployments and MachineSets have templates there.
+	FieldTemplateBootstrapConfigRef = "spec.template.spec.bootstrap.configRef"
+	FieldTemplateInfrastructureRef  = "spec.template.spec.infrastructureRef"
+	// FieldTemplateDataSecret is the bootstrap data Secret of a MachinePool, and in the template of a
 	// MachineDeployment or MachineSet whose user provides the bootstrap data.
 	FieldTemplateDataSecret = "spec.template.spec.bootstrap.dataSecretName"
 	FieldClassRef           = "spec.topology.classRef"
@@ -98,6 +102,10 @@ type Facts struct {
 	Paused bool `json:"paused,omitempty"`
 	// Topology: Cluster.spec.topology is set.
 	Topology bool `json:"topology,omitempty"`
+	// TopologyDeployments and TopologyPools are the names in
+	// Cluster.spec.topology.workers, each of which has a MachineDeployment or MachinePool.
+	TopologyDeployments []string `json:"topologyDeployments,omitempty"`
+	TopologyPools       []string `json:"topologyPools,omitempty"`
 	// Replicas is spec.replicas of a control plane, MachineDeployment, MachineSet or MachinePool.
 	Replicas *int64 `json:"replicas,omitempty"`
 	// Version is spec.version (control plane, Machine) or spec.template.spec.version.

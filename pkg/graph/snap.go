@@ -37,7 +37,7 @@ func (g *Graph) SnapshotOf(cluster ID, moves func(ID) bool) Snapshot {
 			ID: o.ID, UID: string(o.UID), APIVersion: o.APIVersion,
 			Facts: o.Facts, Moves: moves(id),
 			Labels:       without(o.Labels, AdoptionLabel),
-			Annotations:  without(o.Annotations, HeldAnnotation, RecordAnnotation, ReleasedAnnotation, AdoptedAnnotation),
+			Annotations:  without(o.Annotations, HeldAnnotation, RecordAnnotation, ReleasedAnnotation, AdoptedAnnotation, OwnersAnnotation),
 			PausedByUser: o.Facts.Paused,
 		}
 		if v, paused := o.Annotations[PausedAnnotation]; paused {

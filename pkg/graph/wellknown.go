@@ -8,6 +8,12 @@ const (
 	RecordAnnotation   = "pivot.cluster.x-k8s.io/record"
 	ReleasedAnnotation = "pivot.cluster.x-k8s.io/released"
 	AdoptedAnnotation  = "pivot.cluster.x-k8s.io/adopted"
+	// OwnersAnnotation holds the owner references that an armed target took off, see ParseHeldOwners.
+	OwnersAnnotation = "pivot.cluster.x-k8s.io/owners"
+	// ReplicasAnnotation is on a provider's Deployment that is scaled to zero: what it
+	// had; WebhooksAnnotation on its webhook configurations: which had to be ignored.
+	ReplicasAnnotation = "pivot.cluster.x-k8s.io/replicas"
+	WebhooksAnnotation = "pivot.cluster.x-k8s.io/webhooks"
 	// RecordLabel is on the record's ConfigMaps, its value names the Cluster.
 	RecordLabel = "pivot.cluster.x-k8s.io/record"
 )
@@ -21,6 +27,9 @@ const (
 	DeploymentNameLabel   = "cluster.x-k8s.io/deployment-name"
 	SetNameLabel          = "cluster.x-k8s.io/set-name"
 	PoolNameLabel         = "cluster.x-k8s.io/pool-name"
+	// On the MachineDeployments and MachinePools of a Cluster with a topology: their names there.
+	TopologyDeploymentNameLabel = "topology.cluster.x-k8s.io/deployment-name"
+	TopologyPoolNameLabel       = "topology.cluster.x-k8s.io/pool-name"
 )
 
 // clusterctl's labels and annotations (cmd/clusterctl/api/v1alpha3/labels.go and annotations.go).

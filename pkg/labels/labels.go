@@ -25,6 +25,7 @@ const (
 	Record   = graph.RecordAnnotation
 	Released = graph.ReleasedAnnotation
 	Adopted  = graph.AdoptedAnnotation
+	Owners   = graph.OwnersAnnotation
 )
 
 // Meta is a read-only view of an object's metadata.
@@ -181,6 +182,16 @@ func ClearPending(m Meta) Change {
 	}
 	return Change{DropLabels: []string{Adoption}}
 }
+
+// OwnersHeld says that the object carries the owner references that an armed
+// target took off it.
+func OwnersHeld(m Meta) bool {
+	_, ok := m.Annotations[Owners]
+	return ok
+}
+
+// DropOwners takes the owners annotation off, once the owners are given back.
+func DropOwners(m Meta) Change { return DropAnnotations(m, Owners) }
 
 // Annotate sets one of our annotations to a value. Never give it a key that is not
 // ours.

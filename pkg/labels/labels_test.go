@@ -49,6 +49,7 @@ var functions = map[string]func(labels.Meta) labels.Change{
 	"MarkPending":  labels.MarkPending,
 	"ClearPending": labels.ClearPending,
 	"Annotate":     func(m labels.Meta) labels.Change { return labels.Annotate(m, labels.Record, "x") },
+	"DropOwners":   labels.DropOwners,
 	"Drop":         func(m labels.Meta) labels.Change { return labels.DropAnnotations(m, labels.Record, labels.Released) },
 }
 
@@ -159,6 +160,17 @@ func TestMetaOf_SeesWhatIsOnTheObject(t *testing.T) {
 	o.Facts.Paused = true
 	if m := labels.MetaOf(o); !labels.IsPending(m) || !labels.IsHeld(m) || !m.SpecPaused {
 		t.Errorf("%+v", m)
+	}
+}
+
+func TestDropOwners_LeavesTheUsersAnnotations(t *testing.T) {
+	m := labels.Meta{Annotations: map[string]string{labels.Owners: "[]", "their": "own", labels.Paused: ""}}
+	if !labels.OwnersHeld(m) {
+		t.Error("the annotation is not seen")
+	}
+	after := labels.DropOwners(m).Apply(m)
+	if diff := cmp.Diff(map[string]string{"their": "own", labels.Paused: ""}, after.Annotations); diff != "" || labels.OwnersHeld(after) {
+		t.Error(diff)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/pkg/labels"
 	"github.com/move-hook/move-hook/test/stack"
 )
@@ -68,6 +71,30 @@ func (b Backup) HoldClusters() Backup {
 		held[i].SetAnnotations(change.Apply(labels.Meta{Annotations: o.GetAnnotations()}).Annotations)
 	}
 	return held
+}
+
+// Unprepared is the backup as it would be had move-hook never looked at the source.
+func (b Backup) Unprepared() Backup {
+	var out Backup
+	for _, o := range b {
+		if _, ok := o.GetLabels()[graph.RecordLabel]; ok {
+			continue
+		}
+		annotations := o.GetAnnotations()
+		if _, held := annotations[labels.Held]; held {
+			delete(annotations, labels.Paused)
+		}
+		o = o.DeepCopy()
+		o.SetAnnotations(withoutOurs(annotations))
+		o.SetLabels(withoutOurs(o.GetLabels()))
+		out = append(out, o)
+	}
+	return out
+}
+
+func withoutOurs(m map[string]string) map[string]string {
+	maps.DeleteFunc(m, func(key, _ string) bool { return strings.HasPrefix(key, "pivot.cluster.x-k8s.io/") })
+	return m
 }
 
 // Shuffled is in another order, the same for the same seed.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/test/scenario"
@@ -32,6 +34,8 @@ var fleet = map[string]*member{
 	"restore": {build: named("restore").ControlPlane(1).Workers("md-0", 2).HealthCheck()},
 	"overlap": {build: named("overlap").ControlPlane(1).Workers("md-0", 1).Workers("md-1", 2).OverlappingSelectors()},
 	"classy":  {build: named("classy").OfClass("classes", "quick").ControlPlane(1).Workers("md-0", 1)},
+	"harmed":  {build: named("harmed").ControlPlane(1).Workers("md-0", 2)},
+	"folder":  {build: named("folder").ControlPlane(1).Workers("md-0", 1)},
 	"alone":   {build: named("alone").StandAloneControlPlane(3).Version("v1.35.0")},
 }
 
@@ -63,6 +67,7 @@ func ready(t *testing.T, name string) client.ObjectKey {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard()) // of the clusterctl library, which is asked for the owner graph
 	os.Exit(run(m))
 }
 

@@ -65,6 +65,7 @@ func changed(c labels.Change) string {
 	drop(c.DropAnnotations, labels.Record, "record done")
 	set(c.SetAnnotations, labels.Released, "release begun")
 	set(c.SetAnnotations, labels.Adopted, "closed")
+	drop(c.DropAnnotations, labels.Owners, "owners given back")
 	if len(words) == 0 {
 		return "changed"
 	}
