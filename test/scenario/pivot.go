@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -126,12 +125,6 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 	p.check("the adoption label is cleared", len(pending) == 0, "on %d objects%s", len(pending), first(pending))
 	p.check("the holds are gone", len(held) == 0, "on %d objects%s", len(held), first(held))
 
-	guards, err := policies(ctx, e.Source, e.Target)
-	if err != nil {
-		return err
-	}
-	p.check("no policy of ours is left on either side", len(guards) == 0, "%d left%s", len(guards), first(guards))
-
 	now := g.Snapshot(before.Cluster)
 	diff := owners(before, now)
 	p.check("the owner graph equals the source's", len(diff) == 0, "%d objects compared, %d differ%s", len(before.Nodes), len(diff), first(diff))
@@ -174,25 +167,6 @@ func (p *Proof) count(ctx context.Context, e Env, key client.ObjectKey, source, 
 		p.Checks[len(p.Checks)-1].Detail += "; " + w.String()
 	}
 	return nil
-}
-
-// policies names the admission policies of move-hook that are on any side.
-func policies(ctx context.Context, sides ...Management) (names []string, err error) {
-	for _, m := range sides {
-		for _, kind := range []string{"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"} {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind + "List"})
-			if err := m.Client().List(ctx, list); err != nil {
-				return nil, fmt.Errorf("listing %s on the %s: %w", kind, m.Name(), err)
-			}
-			for _, o := range list.Items {
-				if strings.HasPrefix(o.Name, "move-hook-") {
-					names = append(names, m.Name()+" "+kind+" "+o.Name)
-				}
-			}
-		}
-	}
-	return names, nil
 }
 
 // unlike adds what was seen where that is not what should have been.
