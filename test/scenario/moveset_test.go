@@ -24,6 +24,7 @@ func TestMoveSet_EqualsClusterctls(t *testing.T) {
 	for _, name := range []string{"wrapped", "overlap", "classy", "alone"} {
 		t.Run(name, func(t *testing.T) {
 			key := ready(t, name)
+			pauseSource(t, key, false) // clusterctl takes nothing paused, and the tests of restores pause their source
 			machines := &clusterv1.MachineList{}
 			if err := world.source.Client().List(t.Context(), machines, client.InNamespace(key.Namespace)); err != nil {
 				t.Fatal(err)
