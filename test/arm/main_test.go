@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/policy"
+	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -50,11 +50,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	world.hook = filepath.Join(dir, "move-hook")
-	build := exec.Command("go", "build", "-o", world.hook, "github.com/move-hook/move-hook/cmd/move-hook")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building move-hook:", err)
+	if world.hook, err = scenario.BuildMoveHook(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	world.Management, err = stack.Start(context.Background(), stack.Options{Name: "arm", Bare: true, Progress: os.Stderr})

@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/pkg/labels"
 	"github.com/move-hook/move-hook/test/stack"
@@ -93,7 +90,9 @@ func kubectl(t *testing.T, args ...string) {
 func TestProgram_PreGuardsAndPostTakesItOff(t *testing.T) {
 	const ns, limited = stack.SyntheticNamespace, "arm-limited"
 	stack.Must(stack.Synthetic(t.Context(), world.Management, 1))(t)
-	provision(t, ns)
+	if err := stack.Provisioned(t.Context(), world, ns); err != nil {
+		t.Fatal(err)
+	}
 	at := func(kubeconfig string) []string { return []string{"--kubeconfig", kubeconfig, "-n", ns} }
 	mayAllBut(t, limited, "admissionregistration.k8s.io")
 	cfg := stack.Must(clientcmd.LoadFromFile(world.Kubeconfig()))(t)
@@ -125,36 +124,6 @@ func TestProgram_PreGuardsAndPostTakesItOff(t *testing.T) {
 	hook(t, 3, append([]string{"post", "--timeout", "1s", "no-such-cluster"}, at(world.Kubeconfig())...)...)
 	if left := ours(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
-	}
-}
-
-// provision writes the status that pre demands, as controllers would.
-func provision(t *testing.T, ns string) {
-	t.Helper()
-	clusters, machines := &clusterv1.ClusterList{}, &clusterv1.MachineList{}
-	for _, list := range []client.ObjectList{clusters, machines} {
-		if err := world.Client().List(t.Context(), list, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var objects []client.Object
-	for i := range clusters.Items {
-		status := &clusters.Items[i].Status
-		status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
-		status.Conditions = []metav1.Condition{{
-			Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue,
-			Reason: clusterv1.ClusterControlPlaneInitializedReason, LastTransitionTime: metav1.Time{Time: time.Unix(0, 0)},
-		}}
-		objects = append(objects, &clusters.Items[i])
-	}
-	for i := range machines.Items {
-		machines.Items[i].Status.NodeRef.Name = machines.Items[i].Name
-		objects = append(objects, &machines.Items[i])
-	}
-	for _, o := range objects {
-		if err := world.Client().Status().Update(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -111,7 +111,9 @@ func TestSecrets_AreReadAsMetadataOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	makeProvisioned(t, namespace)
+	if err := stack.Provisioned(t.Context(), world, namespace); err != nil {
+		t.Fatal(err)
+	}
 	l := listen(t)
 
 	// The listener hears Secrets where they are read whole, in both encodings.

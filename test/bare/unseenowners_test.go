@@ -25,7 +25,9 @@ func TestMoveSet_OwnersThatStopClusterctl(t *testing.T) {
 			own(t, admin, id(infra("DevCluster"), ns, "c"), by(t, admin, id(graph.Cluster, ns, "c")))
 			own(t, admin, id(graph.Machine, ns, "c-cp-0"), by(t, admin, id(graph.Cluster, ns, "c")))
 			ownMachineParts(t, admin, ns, "c-cp-0")
-			makeProvisioned(t, ns)
+			if err := stack.Provisioned(t.Context(), world, ns); err != nil {
+				t.Fatal(err)
+			}
 			pre := []string{"pre", "--kubeconfig", world.Kubeconfig(), "-n", ns, "--dry-run"}
 			hook(t, 0, pre...)
 

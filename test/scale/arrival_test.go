@@ -45,7 +45,7 @@ func TestArrival_ManyClustersAtOnce(t *testing.T) {
 	t.Cleanup(stop)
 	stack.LogsOnFailure(t, source, target)
 	stack.Must(stack.Synthetic(t.Context(), source, clusters))(t)
-	hook, proxy := build(t), stack.Must(stack.Proxy(target))(t)
+	hook, proxy := stack.Must(scenario.BuildMoveHook(t.Context(), t.TempDir()))(t), stack.Must(stack.Proxy(target))(t)
 	t.Cleanup(proxy.Close)
 	adopted := begin(t, hook, "post", "--to-kubeconfig", proxy.Kubeconfig(), "-n", stack.SyntheticNamespace,
 		"--adopt-unmarked", "--settle", "1s", "--watch-after", "0s", "--timeout", "15m")

@@ -26,17 +26,6 @@ type result struct {
 	stdout, stderr []byte
 }
 
-// build builds the real move-hook.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "move-hook")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/move-hook/move-hook/cmd/move-hook")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building move-hook: %v\n%s", err, out)
-	}
-	return path
-}
-
 // run runs a program and measures it. It writes to files, so that nothing of what
 // is measured is this process reading.
 func run(t *testing.T, program string, args ...string) result {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -42,7 +43,7 @@ func TestScale_GraphAgreesWithClusterctl(t *testing.T) {
 	stack.LogsOnFailure(t, m)
 	proxy := stack.Must(stack.Proxy(m))(t)
 	t.Cleanup(proxy.Close)
-	hook := build(t)
+	hook := stack.Must(scenario.BuildMoveHook(t.Context(), t.TempDir()))(t)
 	var rows []row
 	for _, clusters := range sizes() {
 		t.Run(fmt.Sprintf("%d Clusters", clusters), func(t *testing.T) {

@@ -60,17 +60,39 @@ func arm(t *testing.T, namespace string, more ...string) {
 	})
 }
 
-// controlPlaneFirst splits a backup: what controllers act on, and the Machines
-// that they would miss.
-func (b backup) controlPlaneFirst() (first, later scenario.Backup) {
-	late := []string{"Machine", "KubeadmConfig", "DevMachine", "MachineSet"}
-	isLate := func(o *unstructured.Unstructured) bool { return slices.Contains(late, o.GetKind()) }
-	later = slices.DeleteFunc(slices.Clone(b.objects), func(o *unstructured.Unstructured) bool { return !isLate(o) })
-	return slices.DeleteFunc(slices.Clone(b.objects), isLate), later
-}
-
 // head is how long the control plane is there before its Machines.
 const head = 10 * time.Second
+
+// restoreControlPlaneFirst restores what controllers act on, and some time later
+// the Machines that they would miss.
+func (b backup) restoreControlPlaneFirst(t *testing.T) {
+	t.Helper()
+	late := []string{"Machine", "KubeadmConfig", "DevMachine", "MachineSet"}
+	isLate := func(o *unstructured.Unstructured) bool { return slices.Contains(late, o.GetKind()) }
+	later := slices.DeleteFunc(slices.Clone(b.objects), func(o *unstructured.Unstructured) bool { return !isLate(o) })
+	first := slices.DeleteFunc(slices.Clone(b.objects), isLate)
+	if err := first.Restore(t.Context(), world.target, nil); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, head)
+	if err := later.Restore(t.Context(), world.target, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// survivesControlPlaneFirst demands that such a restore ends adopted, Available,
+// and with nothing made or deleted by a controller.
+func (b backup) survivesControlPlaneFirst(t *testing.T) {
+	t.Helper()
+	b.exactly(t, b.objects, func() {
+		b.restoreControlPlaneFirst(t)
+		hook(t, 0, b.post(world.target.Kubeconfig())...)
+		b.adopted(t)
+		if err := stack.WaitReady(t.Context(), world.target, b.key); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // TestP1_ArmedRestore is the restore that does harm when nobody arms: control
 // plane and MachineDeployment come before their Machines.
@@ -78,21 +100,7 @@ func TestP1_ArmedRestore(t *testing.T) {
 	b := plain(t, "restore")
 	b.clear(t)
 	arm(t, b.key.Namespace)
-	first, later := b.controlPlaneFirst()
-	b.exactly(t, b.objects, func() {
-		if err := first.Restore(t.Context(), world.target, nil); err != nil {
-			t.Fatal(err)
-		}
-		wait(t, head)
-		if err := later.Restore(t.Context(), world.target, nil); err != nil {
-			t.Fatal(err)
-		}
-		hook(t, 0, b.post(world.target.Kubeconfig())...)
-		b.adopted(t)
-		if err := stack.WaitReady(t.Context(), world.target, b.key); err != nil {
-			t.Error(err)
-		}
-	})
+	b.survivesControlPlaneFirst(t)
 }
 
 // TestP2_RawApplyWithStaleOwners applies objects with the owner references of the
@@ -142,16 +150,9 @@ func TestP1P2_FromDirectory(t *testing.T) {
 // restore, so that we notice when they no longer do.
 func TestHarm_RestoreWithoutArm(t *testing.T) {
 	b := plain(t, "harmed")
-	first, later := b.controlPlaneFirst()
 	seen := stack.Must(stack.Watch(t.Context(), world.target))(t)
 	defer seen.Stop()
-	if err := first.Restore(t.Context(), world.target, nil); err != nil {
-		t.Fatal(err)
-	}
-	wait(t, head)
-	if err := later.Restore(t.Context(), world.target, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.restoreControlPlaneFirst(t)
 	extra := func(kind string) (names []string) {
 		created, _ := b.happened(t, seen)
 		for _, name := range created {

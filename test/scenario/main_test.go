@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -80,11 +78,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	hook := filepath.Join(dir, "move-hook")
-	build := exec.Command("go", "build", "-o", hook, "github.com/move-hook/move-hook/cmd/move-hook")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building move-hook:", err)
+	hook, err := scenario.BuildMoveHook(ctx, dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	source, target, stop, err := stack.Pair(ctx, stack.Options{Progress: os.Stderr})

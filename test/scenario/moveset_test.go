@@ -1,19 +1,14 @@
 package scenario_test
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/move-hook/move-hook/internal/management"
-	"github.com/move-hook/move-hook/pkg/graph"
+	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -42,7 +37,7 @@ func TestMoveSet_EqualsClusterctls(t *testing.T) {
 			}
 			dir := t.TempDir()
 			stack.Must(world.source.RunClusterctl(t.Context(), "move", "--kubeconfig", world.source.Kubeconfig(), "--to-directory", dir, "-n", key.Namespace))(t)
-			written := idsIn(t, dir)
+			written := stack.Must(scenario.FolderIDs(dir))(t)
 			if diff := cmp.Diff(written, g.MoveSet().In()); diff != "" {
 				t.Errorf("clusterctl's files and the move set (-files +set):\n%s", diff)
 			}
@@ -55,28 +50,4 @@ func TestMoveSet_EqualsClusterctls(t *testing.T) {
 			}
 		})
 	}
-}
-
-// idsIn reads the folder without the product's help.
-func idsIn(t *testing.T, dir string) []graph.ID {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("clusterctl wrote nothing", err)
-	}
-	var ids []graph.ID
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &o.Object); err != nil {
-			t.Fatal(file, err)
-		}
-		gvk := o.GroupVersionKind()
-		ids = append(ids, graph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()})
-	}
-	slices.SortFunc(ids, graph.ID.Compare)
-	return ids
 }

@@ -33,19 +33,5 @@ func TestP1_ScaledDownRestore(t *testing.T) {
 			t.Errorf("%s still runs", p.Name)
 		}
 	}
-	first, later := b.controlPlaneFirst()
-	b.exactly(t, b.objects, func() {
-		if err := first.Restore(t.Context(), world.target, nil); err != nil {
-			t.Fatal(err)
-		}
-		wait(t, head)
-		if err := later.Restore(t.Context(), world.target, nil); err != nil {
-			t.Fatal(err)
-		}
-		hook(t, 0, b.post(world.target.Kubeconfig())...)
-		b.adopted(t)
-		if err := stack.WaitReady(t.Context(), world.target, b.key); err != nil {
-			t.Error(err)
-		}
-	})
+	b.survivesControlPlaneFirst(t)
 }

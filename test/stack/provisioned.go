@@ -1,0 +1,42 @@
+package stack
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Provisioned writes, where no controllers run, the status without which
+// clusterctl moves no Cluster (checkProvisioningCompleted of its objectMover).
+func Provisioned(ctx context.Context, m API, namespace string) error {
+	clusters, machines := &clusterv1.ClusterList{}, &clusterv1.MachineList{}
+	for _, list := range []client.ObjectList{clusters, machines} {
+		if err := m.Client().List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+	}
+	var objects []client.Object
+	for i := range clusters.Items {
+		status := &clusters.Items[i].Status
+		status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
+		status.Conditions = []metav1.Condition{{
+			Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue,
+			Reason: clusterv1.ClusterControlPlaneInitializedReason, LastTransitionTime: metav1.Time{Time: time.Unix(0, 0)},
+		}}
+		objects = append(objects, &clusters.Items[i])
+	}
+	for i := range machines.Items {
+		machines.Items[i].Status.NodeRef.Name = machines.Items[i].Name
+		objects = append(objects, &machines.Items[i])
+	}
+	for _, o := range objects {
+		if err := m.Client().Status().Update(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
