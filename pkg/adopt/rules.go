@@ -78,6 +78,10 @@ func (v *view) rule(o *graph.Object) expectation {
 		return owned(plain(v.Cluster, "it names the Cluster"))
 	case graph.Secret:
 		return v.ruleOfSecret(o)
+	case graph.ConfigMap:
+		if graph.IsInitLock(o.ID, v.Cluster.Name) {
+			return owned(plain(v.Cluster, "the Cluster's lock for kubeadm init"))
+		}
 	case graph.ClusterResourceSetBinding:
 		return v.ruleOfBinding(o)
 	}
