@@ -73,6 +73,8 @@ type standing struct {
 	writes []flow.Write
 	notes  []finding.Finding // of the pass that closed the record
 	checks []adopt.Check     // of the last pass that could be explained
+	// foretold are the notes of the last pass before the release that are about what follows.
+	foretold []finding.Finding
 	// closed: it was adopted to the end. Without a record nothing on the server
 	// tells it from a Cluster of no pivot any more.
 	closed bool
@@ -213,6 +215,11 @@ func (l *loop) note(cluster graph.ID, result passed, err error) {
 	s.last = result
 	s.passes++
 	p := result.plan
+	if p.Phase == adopt.Adopting || p.Phase == adopt.AwaitingStatus || p.Phase == adopt.Releasing {
+		if told := slices.DeleteFunc(slices.Clone(p.Notes), func(f finding.Finding) bool { return !adopt.Foretells(f) }); len(told) > 0 {
+			s.foretold = told
+		}
+	}
 	if p.Closes() {
 		// What closes a record is told by its writes; the next pass says that it is
 		// adopted, and judges nothing any more: these notes are the last.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/pkg/adopt"
+	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
@@ -322,6 +323,11 @@ func (s *standing) result(id graph.ID, now time.Time) ClusterResult {
 	}
 	if p.Phase == adopt.Adopted {
 		c.Notes = append(slices.Clone(s.notes), p.Notes...)
+	}
+	if p.Phase == adopt.Adopted || p.Phase == adopt.Watching {
+		c.Notes = slices.Concat(s.foretold, c.Notes)
+		finding.Sort(c.Notes)
+		c.Notes = slices.Compact(c.Notes)
 	}
 	if s.err != nil {
 		c.Error = s.err.Error()

@@ -69,6 +69,12 @@ func (v *view) judgedByUpstream() []graph.ID {
 	return out
 }
 
+// Foretells says that a note is about what follows the release, or about what was
+// not judged: it is only known before, and has to be told at the end as well.
+func Foretells(note finding.Finding) bool {
+	return slices.Contains([]string{idWillRollOut, idRolloutUnknown, idPredictionVersion, idOtherControlPlane}, note.ID)
+}
+
 // rollouts sorts upstream's verdicts. A Machine that was this control plane's
 // already would be replaced on the source just so: refusing that here would leave
 // the Cluster held for good, so it is said and no more. That the version differs is
