@@ -267,14 +267,10 @@ func wouldRollOut(v *view) []finding.Finding {
 		if r.UpToDate {
 			continue
 		}
-		message := "its control plane would replace it"
-		if len(r.Reasons) > 0 {
-			message += ": " + strings.Join(r.Reasons, "; ")
+		for _, why := range r.Reasons {
+			out = append(out, differs(idWouldRollOut, id, why.Field, why.Have, why.Want,
+				fmt.Sprintf("its control plane would replace it, as Cluster API %s judges: %s", r.Version, why.Message)))
 		}
-		if r.Version != "" {
-			message += " (as Cluster API " + r.Version + " judges)"
-		}
-		out = append(out, about(idWouldRollOut, id, message))
 	}
 	return out
 }

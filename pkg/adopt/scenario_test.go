@@ -107,7 +107,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "rollout":
 		id := find(t, s.memory, d.CmdArgs[0].Key)
-		s.rollout[id] = Rollout{UpToDate: d.Input == "", Reasons: strings.Fields(strings.ReplaceAll(d.Input, "\n", "")), Version: "v1.14.2"}
+		s.rollout[id] = rolloutOf(d.Input)
 	case "decide":
 		return Decide(s.state()).String()
 	case "run":
@@ -471,4 +471,16 @@ func checkOwners(t *testing.T, s State, a SetOwners) {
 	if reflect.DeepEqual(a.Before, a.After) {
 		t.Errorf("%s changes nothing", a)
 	}
+}
+
+// rolloutOf reads a verdict: one reason a line, "field have want message".
+func rolloutOf(input string) Rollout {
+	r := Rollout{Version: "v1.14.2"}
+	for line := range strings.Lines(input) {
+		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 {
+			r.Reasons = append(r.Reasons, RolloutReason{Field: f[0], Have: f[1], Want: f[2], Message: f[3]})
+		}
+	}
+	r.UpToDate = len(r.Reasons) == 0
+	return r
 }

@@ -1,7 +1,9 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,10 +62,37 @@ const (
 
 // Rollout is upstream's UpToDate verdict about one control-plane Machine.
 type Rollout struct {
-	UpToDate bool
-	Reasons  []string
+	UpToDate bool `json:"upToDate"`
+	// Reasons are why it is not, one a field.
+	Reasons []RolloutReason `json:"reasons,omitempty"`
+	// Diff is upstream's own comparison of the normalised KubeadmConfigs, where they
+	// differ: lines of go-cmp, the Machine's with a minus and the control plane's with a plus.
+	Diff string `json:"diff,omitempty"`
 	// Version is the Cluster API version the verdict answers for.
-	Version string
+	Version string `json:"version"`
+}
+
+// RolloutReason is one difference between a Machine and what its control plane
+// would make in its place.
+type RolloutReason struct {
+	// Field is the path in the control plane's object, empty where upstream named none.
+	Field string `json:"field,omitempty"`
+	// Have is the Machine's value, Want the control plane's.
+	Have string `json:"have,omitempty"`
+	Want string `json:"want,omitempty"`
+	// Message says in a few words what is the matter.
+	Message string `json:"message"`
+}
+
+// String is one line: field, both values, message.
+func (r RolloutReason) String() string {
+	if r.Field == "" {
+		return r.Message
+	}
+	if r.Have == "" && r.Want == "" {
+		return r.Field + ": " + r.Message
+	}
+	return fmt.Sprintf("%s: have %s, want %s: %s", r.Field, cmp.Or(r.Have, "none"), cmp.Or(r.Want, "none"), r.Message)
 }
 
 // Policy are the flags that bear on a decision.
