@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/prefill"
+	"github.com/move-hook/move-hook/internal/rollout"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -32,18 +32,10 @@ type PrefillOptions struct {
 	// AllowRollout writes although Machines would be replaced.
 	AllowRollout bool
 	DryRun       bool
-	// Predict asks upstream whether the control plane would replace the Machines;
-	// template is nil where the one that it names exists.
-	Predict Predictor
 	// Holder is who holds, as people read it in the annotation; "move-hook" when empty.
 	Holder   string
 	Progress flow.Progress
 }
-
-// Predictor is upstream's comparison of Machines with a control plane that need not
-// exist yet.
-type Predictor func(ctx context.Context, cluster *clusterv1.Cluster, kcp *controlplanev1.KubeadmControlPlane,
-	template *unstructured.Unstructured, machines []*clusterv1.Machine) (map[graph.ID]adopt.Rollout, error)
 
 // Prefill works out the KubeadmControlPlane and the template that adopt stand-alone
 // control-plane Machines, and with Apply creates them, held and marked for adoption.
@@ -158,22 +150,17 @@ func (f *filling) stopped() bool {
 }
 
 func (f *filling) judge(ctx context.Context) (end bool, err error) {
-	var verdicts map[graph.ID]adopt.Rollout
-	if f.o.Predict == nil {
-		f.proposal.Unjudged("upstream's comparison is not part of this program")
-	} else {
-		var machines []*clusterv1.Machine
-		for _, m := range f.proposal.Members {
-			machines = append(machines, m.Machine)
-		}
-		if verdicts, err = f.o.Predict(ctx, f.in.Cluster, f.proposal.ControlPlane, f.proposal.Template, machines); err != nil {
-			return true, err
-		}
-		f.proposal.Judge(verdicts)
+	var machines []*clusterv1.Machine
+	for _, m := range f.proposal.Members {
+		machines = append(machines, m.Machine)
 	}
-	for _, v := range verdicts {
-		f.result.JudgedBy = v.Version
+	reader := rollout.With(f.o.On.Reader(), f.proposal.Template)
+	verdicts, err := rollout.Predict(ctx, reader, f.in.Cluster, f.proposal.ControlPlane, machines)
+	if err != nil {
+		return true, err
 	}
+	f.proposal.Judge(verdicts)
+	f.result.JudgedBy = rollout.ClusterAPIVersion
 	end = f.stopped()
 	f.result.Machines = len(f.proposal.Members)
 	f.result.NoRollout = !f.proposal.RollsOut()

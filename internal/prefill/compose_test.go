@@ -134,7 +134,7 @@ func verdict(why string) adopt.Rollout {
 	if why == "ok" {
 		return adopt.Rollout{UpToDate: true}
 	}
-	return adopt.Rollout{Reasons: []string{why}}
+	return adopt.Rollout{Reasons: []adopt.RolloutReason{{Message: why}}}
 }
 
 func printed(p Proposal, findingsOnly bool) string {

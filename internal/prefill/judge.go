@@ -1,6 +1,7 @@
 package prefill
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -20,20 +21,13 @@ func (p *Proposal) Judge(verdicts map[graph.ID]adopt.Rollout) {
 		case !ok:
 			p.add(about(idRolloutUnknown, m.id(), "", "nobody could say whether it would be replaced"))
 		case !v.UpToDate:
-			f := about(idWouldRollOut, m.id(), "", "would be replaced: "+strings.Join(v.Reasons, "; "))
-			if remedy := p.align(m); remedy != "" {
-				f.Remedy = remedy
+			remedy := p.align(m)
+			for _, why := range v.Reasons {
+				f := differs(idWouldRollOut, m.id(), why.Field, why.Have, why.Want, "would be replaced: "+why.Message)
+				f.Remedy = cmp.Or(remedy, f.Remedy)
+				p.add(f)
 			}
-			p.add(f)
 		}
-	}
-	finding.Sort(p.Findings)
-}
-
-// Unjudged says of every Machine why nobody can tell whether it would be replaced.
-func (p *Proposal) Unjudged(why string) {
-	for _, m := range p.Members {
-		p.add(about(idRolloutUnknown, m.id(), "", "nobody could say whether it would be replaced: "+why))
 	}
 	finding.Sort(p.Findings)
 }
