@@ -64,7 +64,7 @@ func (p *Proposal) template(in Input, kcp *controlplanev1.KubeadmControlPlane) {
 	case i >= 0 && len(known) > 0:
 		guess := Proposal{}
 		have, _, _ := unstructured.NestedMap(in.Templates[i].Object, "spec", "template", "spec")
-		for _, d := range differences("spec.template.spec", compact(have), guess.machineSpec(id, known)) {
+		for _, d := range differences("spec.template.spec", have, guess.machineSpec(id, known)) {
 			p.add(differs(idTemplate, id, d.path, shown(d.path, d.have), shown(d.path, d.want), "exists and is not what the Machines have; it is kept, and holds for new Machines only"))
 		}
 	case i >= 0:
