@@ -58,6 +58,7 @@ type postOptions struct {
 	disarm        bool
 	timeout       time.Duration
 	dryRun        bool
+	explain       bool
 	serving
 }
 
@@ -105,6 +106,7 @@ With --watch it stays until it is interrupted and adopts Clusters as they come.`
 		"adopt also Clusters without record, adoption label or hold")
 	fs.BoolVar(&o.disarm, "disarm", false, "remove the arm of these namespaces when everything is adopted")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
+	fs.BoolVar(&o.explain, "explain", false, "print every check of each Cluster with what was compared, also where all is fine")
 	o.serving.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
@@ -135,7 +137,7 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 	}
 	options := watch.Options{
 		Cluster: target.Cluster, Namespace: o.in(target), AdoptUnmarked: o.adoptUnmarked,
-		Policy: o.policy.Policy, Timeout: o.timeout, DryRun: o.dryRun,
+		Policy: o.policy.Policy, Timeout: o.timeout, DryRun: o.dryRun, Explain: o.explain,
 	}
 	if options.Names, err = o.names(args, o.in(target)); err != nil {
 		return "", usageError{err}

@@ -2,90 +2,126 @@ package management
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
-	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
-// Reader reads single objects live, for upstream's code that wants a client.Reader:
-// Cluster API's types, unstructured objects and metadata, never the data of Secrets.
-// It does not list.
-func (c *Cluster) Reader() client.Reader { return live{c, clusterAPI()} }
+// Reader reads single objects live, in the version that the caller's type or object
+// has, for what only upstream's own functions can judge. Objects may be typed (of the
+// scheme), unstructured or PartialObjectMetadata. A version that the server does not
+// serve is a meta.NoKindMatchError and never "not found". Secrets and lists are refused.
+func (c *Cluster) Reader(scheme *runtime.Scheme) client.Reader { return single{c, scheme} }
 
-type live struct {
-	cluster *Cluster
-	scheme  *runtime.Scheme
+type single struct {
+	*Cluster
+	scheme *runtime.Scheme
 }
 
-func clusterAPI() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme} {
-		utilruntime.Must(add(s))
+var errOnlyGet = errors.New("only single objects are read this way")
+
+// Get reads one object.
+func (r single) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	gvk, err := apiutil.GVKForObject(into, r.scheme)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
 	}
-	return s
-}
-
-// Get reads an object in the version that it names.
-func (l live) Get(ctx context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	gvk, err := apiutil.GVKForObject(o, l.scheme)
+	gk := graph.GroupKind{Group: gvk.Group, Kind: gvk.Kind}
+	if gk == graph.Secret {
+		return fmt.Errorf("reading Secret %s: the data of Secrets is never read", key)
+	}
+	d, err := r.Discover(ctx)
 	if err != nil {
 		return err
 	}
-	gvr, err := l.resource(ctx, gvk)
-	if err != nil {
-		return err
+	k, ok := d.Find(gk)
+	if !ok {
+		return unserved(gvk)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-		got, err := l.cluster.metadata.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-		if err == nil {
-			*m = *got
-			m.SetGroupVersionKind(gvk)
+	gvr := gvk.GroupVersion().WithResource(k.Resource)
+	if m, ok := into.(*metav1.PartialObjectMetadata); ok {
+		got, err := r.metadata.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if err != nil {
+			return orUnserved(gvk, err)
 		}
-		return err
+		got.DeepCopyInto(m)
+		m.SetGroupVersionKind(gvk)
+		return nil
 	}
-	if gvk.GroupKind() == (schema.GroupKind{Kind: graph.Secret.Kind}) {
-		return fmt.Errorf("reading Secret %s: the data of Secrets is never read", key)
-	}
-	got, err := l.cluster.dynamic.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	got, err := r.dynamic.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return orUnserved(gvk, err)
 	}
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	if u, ok := into.(*unstructured.Unstructured); ok {
 		u.Object = got.Object
 		return nil
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, o)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, into); err != nil {
+		return fmt.Errorf("reading %s %s: %w", gvk.Kind, key, err)
+	}
+	return nil
 }
 
-// List is not needed, and refused.
-func (l live) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return fmt.Errorf("listing on %s: this reader reads single objects", l.cluster.name)
+// List is refused.
+func (r single) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errOnlyGet
 }
 
-// resource finds a kind; as a client with a REST mapper would, it answers that a kind
-// is not served with a NoKindMatchError.
-func (l live) resource(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	d, err := l.cluster.Discover(ctx)
+func unserved(gvk schema.GroupVersionKind) error {
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// orUnserved tells the 404 of a path that the server does not know from that of an object.
+func orUnserved(gvk schema.GroupVersionKind, err error) error {
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return unserved(gvk)
+	}
+	return err
+}
+
+var providers = graph.GroupKind{Group: "clusterctl.cluster.x-k8s.io", Kind: "Provider"}
+
+// KubeadmProviderVersion is the version of the KubeadmControlPlane provider that is
+// installed, as clusterctl's inventory has it; empty where that does not tell (an
+// operator installed it, or several are there).
+func (c *Cluster) KubeadmProviderVersion(ctx context.Context) (string, error) {
+	d, err := c.Discover(ctx)
 	if err != nil {
-		return schema.GroupVersionResource{}, err
+		return "", err
 	}
-	k, ok := d.Find(graph.GroupKind{Group: gvk.Group, Kind: gvk.Kind})
+	k, ok := d.Find(providers)
 	if !ok {
-		return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+		return "", nil
 	}
-	return gvk.GroupVersion().WithResource(k.Resource), nil
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.dynamic.Resource(k.GVR()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("listing the providers of %s: %w", c.name, err)
+	}
+	var found []string
+	for _, p := range list.Items {
+		if p.Object["type"] != "ControlPlaneProvider" || p.Object["providerName"] != "kubeadm" {
+			continue
+		}
+		if version, ok := p.Object["version"].(string); ok {
+			found = append(found, version)
+		}
+	}
+	if len(found) != 1 {
+		return "", nil
+	}
+	return found[0], nil
 }

@@ -154,8 +154,7 @@ func (f *filling) judge(ctx context.Context) (end bool, err error) {
 	for _, m := range f.proposal.Members {
 		machines = append(machines, m.Machine)
 	}
-	reader := rollout.With(f.o.On.Reader(), f.proposal.Template)
-	verdicts, err := rollout.Predict(ctx, reader, f.in.Cluster, f.proposal.ControlPlane, machines)
+	verdicts, err := rollout.PredictProposed(ctx, f.o.On, f.in.Cluster, f.proposal.ControlPlane, f.proposal.Template, machines)
 	if err != nil {
 		return true, err
 	}

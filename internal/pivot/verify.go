@@ -41,6 +41,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifyResult, error) {
 	if o.Source != nil {
 		v.source = o.Source
 	}
+	v.rollouts = v.askRollouts
 	err := v.run(ctx)
 	return v.result, err
 }
@@ -60,7 +61,9 @@ type verification struct {
 
 	have, onSource *graph.Graph
 	want           map[graph.ID]expected
-	result         VerifyResult
+	// rollouts says which Machines of a Cluster its control plane will replace; nil: nobody is asked.
+	rollouts func(context.Context, adopt.State) ([]finding.Finding, error)
+	result   VerifyResult
 }
 
 func (v *verification) run(ctx context.Context) error {
@@ -181,6 +184,17 @@ func (v *verification) judge(ctx context.Context, cluster graph.ID) (VerifiedClu
 	}
 	judged := VerifiedCluster{Cluster: cluster, Against: want.against, Findings: append([]finding.Finding{}, problems...)}
 	o := adopt.VerifyOptions{Other: otherSide(v.onSource, cluster)}
+	if v.rollouts != nil {
+		s := adopt.State{Cluster: cluster, Graph: v.have}
+		if want.against != AgainstRules {
+			s.Record.Snapshot = &want.snapshot
+		}
+		found, err := v.rollouts(ctx, s)
+		if err != nil {
+			return VerifiedCluster{}, err
+		}
+		judged.Findings = append(judged.Findings, found...)
+	}
 	if want.against == AgainstRules {
 		judged.Objects = len(v.have.Belongs(cluster))
 		judged.Findings = append(judged.Findings, adopt.VerifyByRules(cluster, v.have, o)...)

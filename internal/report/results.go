@@ -35,6 +35,7 @@ func writePost(out *sticky, st Style, r watch.Result) {
 		t.write(out, st)
 	}
 	for _, c := range r.Clusters {
+		writeChecks(out, st, c)
 		writeCluster(out, st, c)
 	}
 	writeUnlisted(out, st, r.Unlisted)
@@ -60,6 +61,42 @@ func writeCluster(out *sticky, st Style, c watch.ClusterResult) {
 	if c.Error != "" {
 		out.line("  " + st.dress(wrong, "error") + "  " + c.Error)
 	}
+}
+
+// writeChecks prints what was asked before a Cluster was adopted, with both values
+// and, where KubeadmConfigs differ, upstream's own comparison.
+func writeChecks(out *sticky, st Style, c watch.ClusterResult) {
+	if len(c.Checks) == 0 {
+		return
+	}
+	out.line("")
+	out.line(st.dress(heading, c.Cluster.String()) + ", every check:")
+	const width = len("allowed")
+	for _, check := range c.Checks {
+		word := string(check.Verdict)
+		out.line("  " + st.dress(paintOfCheck(check.Verdict), word) + strings.Repeat(" ", width-len(word)) + "  " + check.Name)
+		indent := strings.Repeat(" ", width+4)
+		for _, line := range check.Compared {
+			out.line(indent + st.dress(quiet, line))
+		}
+		for line := range strings.Lines(check.Diff) {
+			out.line(indent + "  " + strings.TrimRight(line, "\n "))
+		}
+	}
+}
+
+func paintOfCheck(v adopt.Verdict) paint {
+	switch v {
+	case adopt.Fine:
+		return good
+	case adopt.Refused:
+		return wrong
+	case adopt.Allowed:
+		return waits
+	case adopt.Skipped:
+		return quiet
+	}
+	return plain
 }
 
 // maxWaiting bounds the list of a large Cluster: its end says less than its beginning.

@@ -4,18 +4,31 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/move-hook/move-hook/pkg/adopt"
+	"github.com/move-hook/move-hook/pkg/graph"
 )
 
-// With reads as r does, and finds an object that does not exist yet: a template that
-// is to be created together with the control plane that is asked about. Nil adds nothing.
-func With(r client.Reader, o *unstructured.Unstructured) client.Reader {
-	if o == nil {
-		return r
+// PredictProposed predicts for a control plane that need not exist yet. template is
+// the one that is to be created together with it; nil where the one that it names
+// exists.
+func PredictProposed(ctx context.Context, source Source, cluster *clusterv1.Cluster, controlPlane *controlplanev1.KubeadmControlPlane,
+	template *unstructured.Unstructured, machines []*clusterv1.Machine) (map[graph.ID]adopt.Rollout, error) {
+	types, err := scheme()
+	if err != nil {
+		return nil, err
 	}
-	return overlay{r, o}
+	reader := source.Reader(types)
+	if template != nil {
+		reader = overlay{reader, template}
+	}
+	return Predict(ctx, reader, cluster, controlPlane, machines)
 }
 
+// overlay finds an object that does not exist yet.
 type overlay struct {
 	client.Reader
 	object *unstructured.Unstructured

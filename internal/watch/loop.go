@@ -31,6 +31,8 @@ const (
 // passed is what one pass had to say.
 type passed struct {
 	plan adopt.Plan
+	// checks explain the plan, where that is wanted.
+	checks []adopt.Check
 	// mine: the Cluster takes part in a pivot.
 	mine bool
 	// wrote: at least one action was tried.
@@ -70,6 +72,7 @@ type standing struct {
 	said   string
 	writes []flow.Write
 	notes  []finding.Finding // of the pass that closed the record
+	checks []adopt.Check     // of the last pass that could be explained
 	// closed: it was adopted to the end. Without a record nothing on the server
 	// tells it from a Cluster of no pivot any more.
 	closed bool
@@ -189,6 +192,9 @@ func (l *loop) note(cluster graph.ID, result passed, err error) {
 		return
 	}
 	s.err = plain(err)
+	if result.checks != nil {
+		s.checks = result.checks
+	}
 	if err != nil {
 		l.say(s, flow.Update{Cluster: cluster, Message: s.err.Error(), Warning: true}, s.err.Error())
 		return

@@ -31,6 +31,8 @@ type Options struct {
 	Other func(ctx context.Context, cluster graph.ID) adopt.OtherSide
 	// Timeout ends the run as deferred; zero waits for ever.
 	Timeout time.Duration
+	// Explain keeps every check of a Cluster with what was compared.
+	Explain bool
 	// DryRun asks the server to judge every write of one pass and stores nothing.
 	DryRun bool
 	// Watch keeps running after all Clusters ended, until the context does.
@@ -66,6 +68,8 @@ type ClusterResult struct {
 	Waiting  []adopt.Missing   `json:"waiting,omitempty"`
 	Refusals []finding.Finding `json:"refusals,omitempty"`
 	Notes    []finding.Finding `json:"notes,omitempty"`
+	// Checks are all that was asked before the Cluster was adopted, with Options.Explain.
+	Checks []adopt.Check `json:"checks,omitempty"`
 	// Writes in the order in which they were made.
 	Writes []flow.Write `json:"writes"`
 	// Error is the last error, if the run ended before a pass succeeded again.

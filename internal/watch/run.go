@@ -73,8 +73,9 @@ func newRun(o Options, c *contact, m *meter) *run {
 	r.providers = newProviders(o, r.loop)
 	w := &world{
 		o: o, store: r.store, freshness: r.freshness, leases: r.leases, providers: r.providers, told: map[graph.ID]time.Time{},
-		records: newRecords(o.Cluster.Clientset().CoreV1(), o.Records, r.recorded),
-		wrote:   r.loop.wrote,
+		rollouts: newRollouts(o),
+		records:  newRecords(o.Cluster.Clientset().CoreV1(), o.Records, r.recorded),
+		wrote:    r.loop.wrote,
 	}
 	r.loop.pass, r.loop.once, r.loop.settle, r.loop.progress = w.pass, o.DryRun, o.Policy.Settle, o.Progress
 	r.loop.meter = m
@@ -316,7 +317,7 @@ func (r *run) result(err error) Result {
 func (s *standing) result(id graph.ID, now time.Time) ClusterResult {
 	p := s.last.plan
 	c := ClusterResult{
-		Cluster: id, Phase: cmp.Or(p.Phase, adopt.Deferred), Waiting: p.Waiting, Refusals: p.Refusals, Notes: p.Notes,
+		Cluster: id, Phase: cmp.Or(p.Phase, adopt.Deferred), Waiting: p.Waiting, Refusals: p.Refusals, Notes: p.Notes, Checks: s.checks,
 		Writes: append([]flow.Write{}, s.writes...), Seconds: s.since.Sub(s.first).Seconds(), PhaseSeconds: map[adopt.Phase]float64{},
 	}
 	if p.Phase == adopt.Adopted {

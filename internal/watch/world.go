@@ -29,6 +29,7 @@ type world struct {
 	records   *records
 	leases    *leases
 	providers *providers
+	rollouts  *rollouts
 	// wrote is told every write.
 	wrote func(cluster graph.ID, w flow.Write)
 
@@ -44,7 +45,7 @@ func (w *world) pass(ctx context.Context, cluster graph.ID) (passed, error) {
 		err = w.leases.release(ctx, cluster)
 	}
 	_, exists := w.store.get(cluster)
-	return passed{plan: plan, mine: partOfPivot(plan), wrote: plan.Writes() > 0, gone: !exists}, err
+	return passed{plan: plan, checks: one.checks, mine: partOfPivot(plan), wrote: plan.Writes() > 0, gone: !exists}, err
 }
 
 func partOfPivot(p adopt.Plan) bool { return !slices.ContainsFunc(p.Notes, outOfPivot) }
@@ -55,6 +56,8 @@ func outOfPivot(f finding.Finding) bool { return f.ID == notPartOfAPivot }
 type onePass struct {
 	*world
 	cluster graph.ID
+	// checks explain the State that was observed, where that is wanted.
+	checks []adopt.Check
 }
 
 // Observe reads from the store: cached, and as young as the last change that
@@ -80,7 +83,11 @@ func (p *onePass) Observe(ctx context.Context, cluster graph.ID) (adopt.State, e
 	if p.o.Other != nil {
 		s.Other = p.o.Other(ctx, cluster)
 	}
-	return s, nil
+	explained, err := p.rollouts.fill(ctx, &s)
+	if explained {
+		p.checks = adopt.Explain(s)
+	}
+	return s, err
 }
 
 // Confirm asks the server, not the store.

@@ -2,8 +2,6 @@ package adopt
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +15,7 @@ func (v *view) refusals() []finding.Finding {
 	var out []finding.Finding
 	for _, reason := range []func(*view) []finding.Finding{
 		sourceUnpaused, twoControlPlanes, beingDeleted, labelLost, bootstrapNotKubeadm, versionSkew,
-		controlPlaneReplicas, machineSetReplicas, machineDeploymentReplicas, wouldRollOut,
+		controlPlaneReplicas, machineSetReplicas, machineDeploymentReplicas,
 	} {
 		out = append(out, reason(v)...)
 	}
@@ -117,16 +115,31 @@ func versionSkew(v *view) []finding.Finding {
 	var out []finding.Finding
 	for _, m := range v.controlPlaneMachines {
 		have, want := m.Facts.Version, cp.Facts.Version
+		if have == "" && v.isKubeadm() {
+			continue // upstream adopts it, and then replaces it: see rollouts
+		}
 		if withinSkew(have, want, v.Policy.MaxVersionSkew) {
 			continue
 		}
 		if v.asRecorded(m, have) && v.asRecorded(cp, want) {
 			continue
 		}
-		out = append(out, differs(idVersionSkew, m.ID, "spec.version", have, want,
-			fmt.Sprintf("its version is not that of %s", cp.ID)))
+		f := differs(idVersionSkew, m.ID, fieldVersion, have, want, fmt.Sprintf("its version is not that of %s", cp.ID))
+		if !withinSkew(have, want, 1) {
+			f.Remedy = "set the control plane's spec.version to the Machines': over more than one minor version upstream adopts nothing"
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+// otherControlPlane says which checks are skipped for a control plane of another kind.
+func (v *view) otherControlPlane() []finding.Finding {
+	if v.controlPlane == nil || v.isKubeadm() || len(v.controlPlaneMachines) == 0 {
+		return nil
+	}
+	return []finding.Finding{about(idOtherControlPlane, v.controlPlane.ID,
+		"it is no KubeadmControlPlane: bootstrap configs, certificates and whether it would replace Machines are not judged")}
 }
 
 func (v *view) asRecorded(o *graph.Object, version string) bool {
@@ -251,25 +264,6 @@ func (v *view) recordedDependents() map[graph.ID]int {
 			for _, owner := range n.Owners {
 				out[owner.ID]++
 			}
-		}
-	}
-	return out
-}
-
-// wouldRollOut passes on upstream's own verdict, where it was asked.
-func wouldRollOut(v *view) []finding.Finding {
-	if v.Policy.AllowRollout {
-		return nil
-	}
-	var out []finding.Finding
-	for _, id := range slices.SortedFunc(maps.Keys(v.Rollout), graph.ID.Compare) {
-		r := v.Rollout[id]
-		if r.UpToDate {
-			continue
-		}
-		for _, why := range r.Reasons {
-			out = append(out, differs(idWouldRollOut, id, why.Field, why.Have, why.Want,
-				fmt.Sprintf("its control plane would replace it, as Cluster API %s judges: %s", r.Version, why.Message)))
 		}
 	}
 	return out

@@ -20,7 +20,9 @@ import (
 //	the record is not whole    deferred
 //	something is missing       deferred
 //	adopting would harm        blocked
+//	stand-alone Machines       adopting: a free control plane is held before it is given any
 //	owners are wrong           adopting: owners before dependents
+//	labels are missing         adopting: those of Machines that were stand-alone
 //	no controllers run         adopting: scalers are held; then awaiting-status
 //	the Cluster is held by us  adopting: it alone is released
 //	status is not rebuilt      awaiting-status
@@ -107,6 +109,8 @@ func (v *view) adopt(marked []*graph.Object) Plan {
 	}
 	verdicts := v.judgeAll(v.members)
 	refusals, notes := v.refusals(), v.userPauses()
+	rollouts, toCome := v.rollouts()
+	refusals, notes = append(refusals, rollouts...), slices.Concat(notes, toCome, v.otherControlPlane())
 	for _, d := range verdicts {
 		for _, f := range d.faults {
 			switch f.cure {
@@ -132,8 +136,14 @@ func (v *view) adopt(marked []*graph.Object) Plan {
 	if len(refusals) > 0 {
 		return refused(v.Cluster, refusals, notes)
 	}
+	if step := v.holdFirst(verdicts); len(step) > 0 {
+		return repairing(v.Cluster, []Step{step}, notes)
+	}
 	if steps := v.repairs(verdicts); len(steps) > 0 {
 		return repairing(v.Cluster, append([]Step{v.unheldWatch(marked)}, steps...), notes)
+	}
+	if step := v.labelStandAlone(); len(step) > 0 {
+		return repairing(v.Cluster, []Step{step}, notes)
 	}
 	if v.ControllersDown {
 		return v.scaledDown(notes)

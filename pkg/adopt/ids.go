@@ -43,14 +43,17 @@ const (
 	idOwnerBeingDeleted = "OwnerBeingDeleted"
 	idPauseLeft         = "PauseLeft"
 	idPauseLost         = "PauseLost"
+	idPredictionVersion = "PredictionVersion"
 	idProviderIDChanged = "ProviderIDChanged"
 	idReplicasChanged   = "ReplicasChanged"
 	idReplicasDiffer    = "ReplicasDiffer"
+	idRolloutUnknown    = "RolloutUnknown"
 	idSecondController  = "SecondController"
 	idSourceUnpaused    = "SourceUnpaused"
 	idStaleOwnerUID     = "StaleOwnerUID"
 	idTwoControlPlanes  = "TwoControlPlanes"
 	idTwoControllers    = "TwoControllersExpected"
+	idOtherControlPlane = "OtherControlPlane"
 	idOwnersHeld        = "OwnersHeld"
 	idOwnersUnreadable  = "OwnersUnreadable"
 	idUnexpectedOwner   = "UnexpectedOwner"
@@ -58,6 +61,7 @@ const (
 	idUserPause         = "UserPause"
 	idVersionChanged    = "VersionChanged"
 	idVersionSkew       = "VersionSkew"
+	idWillRollOut       = "WillRollOut"
 	idWouldRollOut      = "WouldRollOut"
 	idWrongOwner        = "WrongOwner"
 	idInvalidOwners     = "InvalidOwners"
@@ -101,6 +105,7 @@ var entries = []Entry{
 	{idMissingOwner, finding.Harms, "An owner reference that the record or the rules expect is not there.", remedyPost},
 	{idNotPartOfAPivot, finding.Notes, "Nothing says that the Cluster is being pivoted: it has no record, no adoption label and no hold.",
 		"name the Cluster, or use --adopt-unmarked, if it is"},
+	{idOtherControlPlane, finding.Notes, "The control plane is no KubeadmControlPlane: what only holds for one is not judged.", ""},
 	{idOwnerAPIVersion, finding.Notes, "An owner reference names a version of the API that the server does not prefer.", remedyPost},
 	{idOwnerBeingDeleted, finding.Stops, "The owner that an object should have is being deleted.",
 		"let the deletion end and restore the owner again"},
@@ -114,10 +119,14 @@ var entries = []Entry{
 		"unpause it if nobody meant to pause it"},
 	{idPauseLost, finding.Harms, "An object that its user had paused on the source is not paused any more.",
 		"pause it again"},
+	{idPredictionVersion, finding.Notes, "Whether Machines would be replaced was judged as another Cluster API release does than the installed one.",
+		"use a move-hook of that Cluster API release where the difference matters"},
 	{idProviderIDChanged, finding.Harms, "A Machine stands for another instance than on the source.", remedyLookAndDecide},
 	{idReplicasChanged, finding.Harms, "spec.replicas is not what it was on the source.", remedyLookAndDecide},
 	{idReplicasDiffer, finding.Stops, "A scaler would make or delete Machines as soon as it is released.",
 		"set spec.replicas to the number of Machines, or use --allow-scale"},
+	{idRolloutUnknown, finding.Stops, "Nobody can say whether the control plane would replace stand-alone Machines that it is to adopt.",
+		"give move-hook the right to read what it names, or use --allow-rollout"},
 	{idSecondController, finding.Stops, "An object has a controller other than the one expected, and the API server refuses a second.",
 		"remove the wrong controller's owner reference by hand; a dangling one goes with --prune-dangling"},
 	{idSourceUnpaused, finding.Stops, "The Cluster's copy on the source is not paused: both copies would be reconciled.",
@@ -134,6 +143,7 @@ var entries = []Entry{
 	{idVersionChanged, finding.Harms, "The Kubernetes version is not what it was on the source.", remedyLookAndDecide},
 	{idVersionSkew, finding.Stops, "A control-plane Machine has another Kubernetes version than its control plane, which would replace it.",
 		"set the control plane's spec.version to the Machines', or use --max-version-skew=1"},
+	{idWillRollOut, finding.Notes, "The control plane will replace a Machine: a flag allows it, or it would have done so on the source as well.", ""},
 	{idWouldRollOut, finding.Stops, "The control plane would replace a Machine as soon as it is released.",
 		"make the control plane's spec equal to the Machine's, or use --allow-rollout"},
 	{idWrongOwner, finding.Harms, "An object is owned by another object than the one it had.", remedyPost},

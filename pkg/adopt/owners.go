@@ -139,7 +139,7 @@ func (j *judgement) present(e graph.Edge) {
 			j.await(differs(idOwnerUnknown, j.object.ID, fieldOwners, ownerString(ref), "", fmt.Sprintf("the kind of its owner %s could not be listed", e.To)), j.awaited(e.To))
 		}
 	case graph.Live:
-		if i < 0 && j.x.covered && !j.manages(e) {
+		if i < 0 && j.x.covered && !j.manages(e) && !j.leaves(e) {
 			j.fault(keep, about(idForeignOwner, j.object.ID, fmt.Sprintf("%s owns it as well, which nobody expected; it is kept", e.To)), "")
 		}
 	}
@@ -204,6 +204,11 @@ func (j *judgement) absent(w want) {
 	}
 	j.fault(repair, differs(id, j.object.ID, fieldOwners, ownersString(j.object.Owners), name, message), w.why)
 	j.refs, j.ids = append(j.refs, ref), append(j.ids, w.ID)
+}
+
+// leaves says that a controller is about to hand the object over: nothing to note.
+func (j *judgement) leaves(e graph.Edge) bool {
+	return e.Controller() && slices.ContainsFunc(j.x.wants, func(w want) bool { return isTrue(w.controller) && j.handsOver(e.To, w) })
 }
 
 // handsOver: the bootstrap provider's certificates, and a kubeconfig, become the

@@ -43,6 +43,9 @@ func (v *view) expect(o *graph.Object) expectation {
 		}
 		return v.rule(o)
 	}
+	if x, ok := v.expectTakenOver(o, n); ok {
+		return x
+	}
 	x := expectation{covered: true, sure: true}
 	for _, owner := range n.Owners {
 		w := want{ID: owner.ID, apiVersion: owner.APIVersion, controller: owner.Controller, block: owner.BlockOwnerDeletion, why: inRecord}
@@ -96,7 +99,8 @@ func managed(id graph.ID, why Reason) want {
 func (v *view) ruleOfMachine(m *graph.Object) expectation {
 	if isControlPlaneMachine(m.Labels) {
 		if cp, ok := v.controlPlaneOf(m); ok {
-			return owned(managed(cp, Reason("label "+graph.ControlPlaneLabel)))
+			// One that was adopted when it was stand-alone keeps its Cluster (adoptMachines).
+			return owned(managed(cp, Reason("label "+graph.ControlPlaneLabel)), want{ID: v.Cluster, may: true})
 		}
 		return owned(plain(v.Cluster, "a control-plane Machine without a control plane"))
 	}

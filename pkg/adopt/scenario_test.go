@@ -32,6 +32,9 @@ import (
 //	tick 5s                        time passes
 //	providers down|up              move-hook has scaled the controllers to zero, or back
 //	policy, named, other, unlisted, rollout, partial: what else a State knows
+//	upstream [provider=v1]         why upstream cannot be asked (the input), and what is installed
+//	asks                           prints the Machines that upstream has to be asked about
+//	explain                        prints every check with what was compared
 //	decide                         prints the plan of now
 //	run                            passes until nothing is written; killed after every write, with the same end
 //	controllers                    upstream's controllers act once; prints what they did
@@ -108,6 +111,19 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 	case "rollout":
 		id := find(t, s.memory, d.CmdArgs[0].Key)
 		s.rollout[id] = rolloutOf(d.Input)
+	case "upstream":
+		s.rolloutUnknown, s.providerVersion = strings.TrimSpace(d.Input), ""
+		if d.HasArg("provider") {
+			s.providerVersion = d.CmdArgs[0].Vals[0]
+		}
+	case "asks":
+		var lines []string
+		for _, id := range AsksRollout(s.state()) {
+			lines = append(lines, id.String())
+		}
+		return cmpOr(strings.Join(lines, "\n"), "nothing")
+	case "explain":
+		return explained(Explain(s.state()))
 	case "decide":
 		return Decide(s.state()).String()
 	case "run":
@@ -483,4 +499,18 @@ func rolloutOf(input string) Rollout {
 	}
 	r.UpToDate = len(r.Reasons) == 0
 	return r
+}
+
+func explained(checks []Check) string {
+	var b strings.Builder
+	for _, c := range checks {
+		fmt.Fprintf(&b, "%s: %s\n", c.Verdict, c.Name)
+		for _, line := range c.Compared {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		for _, f := range c.Findings {
+			fmt.Fprintf(&b, "  ! %s\n", f.ID)
+		}
+	}
+	return cmpOr(strings.TrimSuffix(b.String(), "\n"), "nothing to ask yet")
 }

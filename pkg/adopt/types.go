@@ -31,6 +31,11 @@ type State struct {
 	Other OtherSide
 	// Rollout is upstream's verdict per control-plane Machine; a missing key was not asked.
 	Rollout map[graph.ID]Rollout
+	// RolloutUnknown is why upstream could not be asked; empty where it could, or was not.
+	RolloutUnknown string
+	// ProviderVersion is the version of the KubeadmControlPlane provider that will act;
+	// empty where nobody knows.
+	ProviderVersion string
 	// ControllersDown: the providers' Deployments are scaled to zero by move-hook.
 	ControllersDown bool
 	Policy          Policy

@@ -164,6 +164,8 @@ func (v *view) extra() []finding.Finding {
 		switch {
 		case o.GroupKind() == graph.Machine:
 			out = append(out, about(idExtraMachine, o.ID, "it is not in the record"))
+		case v.standAlone && v.controlPlane != nil && o.ID == v.controlPlane.ID:
+			// It was made to take over Machines that were stand-alone on the source.
 		case v.isScaler(o) || isControlPlaneKind(o.GroupKind()):
 			out = append(out, about(idExtraScaler, o.ID, fmt.Sprintf("it makes Machines for %s and is not in the record", v.Cluster)))
 		}

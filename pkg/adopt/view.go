@@ -14,8 +14,10 @@ import (
 type view struct {
 	*State
 	// record is the open record; nil without one, and for a closed one: that is history.
-	record  *graph.Snapshot
-	cluster *graph.Object
+	record *graph.Snapshot
+	// standAlone: by the record, some control-plane Machine was nobody's.
+	standAlone bool
+	cluster    *graph.Object
 	// members are what belongs to the Cluster or is in the record, sorted by ID;
 	// own are those that are this Cluster's alone (no ClusterClass, no foreign owner).
 	members, own []*graph.Object
@@ -36,6 +38,7 @@ func newView(s *State) *view {
 	if !s.Record.Closed {
 		v.record = s.Record.Snapshot
 	}
+	v.standAlone = standAloneInRecord(v.record)
 	v.cluster, _ = s.Graph.Object(s.Cluster)
 	ids := s.Graph.Belongs(s.Cluster)
 	if v.record != nil {

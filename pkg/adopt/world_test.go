@@ -44,7 +44,9 @@ type memory struct {
 	down    bool // the providers are scaled to zero
 	other   OtherSide
 	rollout map[graph.ID]Rollout
-	policy  Policy
+	// rolloutUnknown and providerVersion are what a State knows beside the verdicts.
+	rolloutUnknown, providerVersion string
+	policy                          Policy
 
 	// killAt is after how many writes the process dies, the answer unread; negative: never.
 	killAt int
@@ -81,7 +83,7 @@ func (w *memory) clone() *memory {
 	c.now, c.cluster, c.version = w.now, w.cluster, w.version
 	c.unlisted, c.partial, c.rollout = maps.Clone(w.unlisted), w.partial, w.rollout
 	c.record, c.fromFile, c.named, c.other, c.policy = w.record, w.fromFile, w.named, w.other, w.policy
-	c.down = w.down
+	c.down, c.rolloutUnknown, c.providerVersion = w.down, w.rolloutUnknown, w.providerVersion
 	c.objects, c.read = maps.Clone(w.objects), maps.Clone(w.read)
 	return c
 }
@@ -156,7 +158,7 @@ func extract(o content) graph.Object {
 func (w *memory) state() State {
 	s := State{
 		Now: w.now, Cluster: w.cluster, Graph: w.graph(), Named: w.named, Other: w.other,
-		Rollout: w.rollout, Policy: w.policy, Record: Expectation{Partial: w.partial},
+		Rollout: w.rollout, RolloutUnknown: w.rolloutUnknown, ProviderVersion: w.providerVersion, Policy: w.policy, Record: Expectation{Partial: w.partial},
 		ControllersDown: w.down,
 	}
 	if w.fromFile {
