@@ -44,8 +44,8 @@ A Cluster with the annotation `+"`pivot.cluster.x-k8s.io/adoption: never`"+` is 
 		Example: `  # Look at the control plane of Cluster c1 that adopts its Machines.
   move-hook prefill -n fleet c1
 
-  # Write it to a file, for Git.
-  move-hook prefill -n fleet c1 -o yaml > control-plane.yaml
+  # Fill in a control plane of your own, labelled for adoption.
+  move-hook prefill -n fleet c1 --control-plane mine
 
   # Create everything, then adopt.
   move-hook prefill -n fleet c1 --apply
