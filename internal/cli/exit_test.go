@@ -71,9 +71,13 @@ contexts: [{name: a, context: {cluster: a, user: a, namespace: fleet}}]}`
 func TestInterrupt_IsDeferredAndSaysWhatToDo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, command := range []string{"graph", "pre", "verify", "status", "post"} {
+	for _, command := range []string{"graph", "pre", "verify", "status", "post", "arm", "disarm"} {
 		var out, err bytes.Buffer
-		code := Run(ctx, Streams{Out: &out, Err: &err}, []string{command, "--kubeconfig", unreachable(t)})
+		kubeconfig := "--kubeconfig"
+		if strings.HasSuffix(command, "arm") {
+			kubeconfig = "--to-kubeconfig"
+		}
+		code := Run(ctx, Streams{Out: &out, Err: &err}, []string{command, kubeconfig, unreachable(t)})
 		if code != ExitDeferred || !strings.Contains(err.String(), "interrupted: run the same command again") {
 			t.Errorf("%s: exit code %d, stderr %q", command, code, err.String())
 		}

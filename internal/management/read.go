@@ -161,22 +161,26 @@ func (r *reader) whole(gk graph.GroupKind) bool {
 // list reads a kind completely. Where the server answers that it will not show the
 // kind, that is a Warning and no error.
 func (r *reader) list(ctx context.Context, k Kind, namespace string) error {
-	s := r.cluster.Stream(k, namespace, r.whole(k.GroupKind))
-	pages, _, err := s.upTo(ctx, math.MaxInt)
-	switch {
-	case err == nil:
-		r.add(pages)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.builder.Listed(k.GroupKind, s.namespace)
-		r.listed[place{k.GroupKind, s.namespace}] = true
-		return nil
-	case answered(err):
-		r.warn(s.String(), err)
-		return nil
-	default:
-		return fmt.Errorf("listing %s on %s: %w", s, r.cluster.name, err)
+	for _, s := range r.cluster.Parts(k, namespace, r.whole(k.GroupKind)) {
+		pages, _, err := s.upTo(ctx, math.MaxInt)
+		switch {
+		case err == nil:
+			r.add(pages)
+		case answered(err):
+			r.warn(s.String(), err)
+			return nil
+		default:
+			return fmt.Errorf("listing %s on %s: %w", s, r.cluster.name, err)
+		}
 	}
+	if !k.Namespaced {
+		namespace = ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.builder.Listed(k.GroupKind, namespace)
+	r.listed[place{k.GroupKind, namespace}] = true
+	return nil
 }
 
 // answered says that a server that is well refused to show something, or failed

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -45,6 +46,9 @@ type Stream struct {
 	namespace string
 	whole     bool
 	cluster   *Cluster
+	// selector narrows the stream on the server; what it shows has the fact.
+	selector   string
+	userSecret bool
 }
 
 // Stream opens a kind; whole reads spec and status too.
@@ -54,6 +58,24 @@ func (c *Cluster) Stream(k Kind, namespace string, whole bool) Stream {
 	}
 	return Stream{kind: k, namespace: namespace, whole: whole && k.GroupKind != graph.Secret, cluster: c}
 }
+
+// Parts are the streams that together hold a kind. Secrets come in two, those of
+// Cluster API's own type and all others: the type of a Secret is not in its
+// metadata, and this way the server tells it without sending any data.
+func (c *Cluster) Parts(k Kind, namespace string, whole bool) []Stream {
+	s := c.Stream(k, namespace, whole)
+	if k.GroupKind != graph.Secret {
+		return []Stream{s}
+	}
+	own, users := s, s
+	own.selector = fields.OneTermEqualSelector("type", graph.ClusterSecretType).String()
+	users.selector = fields.OneTermNotEqualSelector("type", graph.ClusterSecretType).String()
+	users.userSecret = true
+	return []Stream{own, users}
+}
+
+// UserSecrets says that the stream is the part of Secrets that are not of Cluster API's type.
+func (s Stream) UserSecrets() bool { return s.userSecret }
 
 // String is the kind, and the namespace unless it is all.
 func (s Stream) String() string {
@@ -65,6 +87,7 @@ func (s Stream) String() string {
 
 // List asks for one page.
 func (s Stream) List(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	o.FieldSelector = s.selector
 	if s.whole {
 		return s.cluster.dynamic.Resource(s.kind.GVR()).Namespace(s.namespace).List(ctx, o)
 	}
@@ -73,6 +96,7 @@ func (s Stream) List(ctx context.Context, o metav1.ListOptions) (runtime.Object,
 
 // Watch opens a watch.
 func (s Stream) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.FieldSelector = s.selector
 	if s.whole {
 		return s.cluster.dynamic.Resource(s.kind.GVR()).Namespace(s.namespace).Watch(ctx, o)
 	}
@@ -87,10 +111,16 @@ func (s Stream) Convert(o runtime.Object) (graph.Object, error) {
 		s.cluster.settle(&out)
 		return out, err
 	case *metav1.PartialObjectMetadata:
-		return fromMetadata(s.kind.KindInfo, &o.ObjectMeta), nil
+		return s.fromMetadata(&o.ObjectMeta), nil
 	default:
 		return graph.Object{}, fmt.Errorf("%s: the server sent a %T", s.kind.GroupKind, o)
 	}
+}
+
+func (s Stream) fromMetadata(m *metav1.ObjectMeta) graph.Object {
+	o := fromMetadata(s.kind.KindInfo, m)
+	o.Facts.UserSecret = s.userSecret
+	return o
 }
 
 // fromMetadata does for metadata what graph.Extract does for whole objects.
@@ -167,13 +197,14 @@ func (s Stream) page(ctx context.Context, o metav1.ListOptions) (objects []graph
 	if s.whole {
 		return s.wholePage(ctx, o)
 	}
+	o.FieldSelector = s.selector
 	page, err := s.cluster.metadata.Resource(s.kind.GVR()).Namespace(s.namespace).List(ctx, o)
 	if err != nil {
 		return nil, "", err
 	}
 	objects = make([]graph.Object, 0, len(page.Items))
 	for i := range page.Items {
-		objects = append(objects, fromMetadata(s.kind.KindInfo, &page.Items[i].ObjectMeta))
+		objects = append(objects, s.fromMetadata(&page.Items[i].ObjectMeta))
 	}
 	return objects, page.GetContinue(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/policy"
+	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
@@ -88,23 +89,30 @@ func (g guarded) lift(ctx context.Context, progress flow.Progress) (wrote []flow
 	return wrote, left, err
 }
 
-// PolicyStatus is what one side is armed and guarded with.
+// PolicyStatus is what one side is armed and guarded with, and whether its
+// providers are stopped instead.
 type PolicyStatus struct {
 	// On is "source" or "target".
 	On    string            `json:"on"`
 	Arms  []policy.Arm      `json:"arms,omitempty"`
 	Guard policy.GuardState `json:"guard,omitempty"`
+	// Stopped is since when the providers are scaled to zero by move-hook; nil if they are not.
+	Stopped *time.Time `json:"stopped,omitempty"`
 	// Unknown says why nobody can tell.
 	Unknown string `json:"unknown,omitempty"`
 }
 
 // policyStatus looks. A server without the API has no policies.
-func policyStatus(ctx context.Context, on string, g guarding) PolicyStatus {
+func policyStatus(ctx context.Context, on string, g guarding, providers func(context.Context) (scaledown.State, error)) PolicyStatus {
 	s := PolicyStatus{On: on}
 	var errArms, errGuard error
 	s.Arms, errArms = g.Arms(ctx)
 	s.Guard, errGuard = g.Guarded(ctx)
-	for _, err := range []error{errArms, errGuard} {
+	stopped, errProviders := providers(ctx)
+	if stopped.Down {
+		s.Stopped = &stopped.Since
+	}
+	for _, err := range []error{errArms, errGuard, errProviders} {
 		if err != nil && !errors.Is(err, policy.ErrUnserved) {
 			s.Unknown = err.Error()
 		}

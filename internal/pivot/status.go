@@ -12,6 +12,7 @@ import (
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/policy"
 	"github.com/move-hook/move-hook/internal/record"
+	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/pkg/labels"
@@ -30,10 +31,10 @@ type StatusOptions struct {
 func Status(ctx context.Context, o StatusOptions) (StatusResult, error) {
 	l := looking{namespace: o.Namespace, names: o.Names, recordFile: o.RecordFile}
 	if o.Source != nil {
-		l.source = &lookedAt{host: o.Source, records: configMaps{o.Source}, policies: policy.New(o.Source, true)}
+		l.source = &lookedAt{host: o.Source, records: configMaps{o.Source}, policies: policy.New(o.Source, true), providers: scaledown.Providers{Cluster: o.Source}.State}
 	}
 	if o.Target != nil {
-		l.target = &lookedAt{host: o.Target, records: configMaps{o.Target}, policies: policy.New(o.Target, true)}
+		l.target = &lookedAt{host: o.Target, records: configMaps{o.Target}, policies: policy.New(o.Target, true), providers: scaledown.Providers{Cluster: o.Target}.State}
 	}
 	return l.look(ctx)
 }
@@ -43,8 +44,9 @@ type lookedAt struct {
 	host
 	records recordStore
 	// policies is nil where there is no server to ask.
-	policies *policy.Store
-	graph    *graph.Graph
+	policies  *policy.Store
+	providers func(context.Context) (scaledown.State, error)
+	graph     *graph.Graph
 }
 
 // looking is one call of Status.
@@ -89,7 +91,7 @@ func (l *looking) look(ctx context.Context) (StatusResult, error) {
 		side *lookedAt
 	}{{"source", l.source}, {"target", l.target}} {
 		if p.side != nil && p.side.policies != nil {
-			result.Policies = append(result.Policies, policyStatus(ctx, p.name, p.side.policies))
+			result.Policies = append(result.Policies, policyStatus(ctx, p.name, p.side.policies, p.side.providers))
 		}
 	}
 	if len(result.Clusters) == 0 {

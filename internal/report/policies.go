@@ -54,8 +54,12 @@ func writePolicies(out *sticky, st Style, sides []pivot.PolicyStatus) {
 			out.line("Half of the guard is on the " + s.On + ", without effect: the next command that needs it completes it, `move-hook disarm` removes it")
 		case policy.GuardAbsent:
 		}
+		if s.Stopped != nil {
+			out.line("The providers of the " + s.On + " are scaled to zero since " + s.Stopped.Format(time.RFC3339) +
+				": `move-hook post` scales them up once what arrived is complete, `move-hook disarm` at once")
+		}
 		if s.Unknown != "" {
-			out.line("Whether the " + s.On + " is armed or guarded is unknown: " + s.Unknown)
+			out.line("Whether the " + s.On + " is armed or guarded, or its providers are stopped, is not wholly known: " + s.Unknown)
 		}
 	}
 }

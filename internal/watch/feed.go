@@ -143,7 +143,7 @@ func (f *feed) Delete(o any) error {
 	if err != nil {
 		return err
 	}
-	if before, existed, generation := f.store.remove(object.ID); existed {
+	if before, existed, generation := f.store.remove(object); existed {
 		f.changed(before, generation)
 	}
 	return nil

@@ -12,6 +12,19 @@ import (
 type place struct {
 	kind      graph.GroupKind
 	namespace string
+	// userSecrets: Secrets come in two streams (management.Cluster.Parts).
+	userSecrets bool
+}
+
+// holds says that an object of the place's kind and namespace is in its stream.
+func (p place) holds(o graph.Object) bool {
+	return o.GroupKind() == p.kind && (p.namespace == "" || p.namespace == o.Namespace) && o.Facts.UserSecret == p.userSecrets
+}
+
+// other is the second stream of the same kind.
+func (p place) other() place {
+	p.userSecrets = !p.userSecrets
+	return p
 }
 
 // store holds every object that was seen and hands out immutable graphs.
@@ -76,13 +89,15 @@ func (s *store) set(o graph.Object) {
 	}
 }
 
-// remove forgets an object.
-func (s *store) remove(id graph.ID) (before graph.Object, existed bool, generation uint64) {
+// remove forgets an object, unless another copy of it is there by now: of two
+// streams of a kind the later may be read first.
+func (s *store) remove(o graph.Object) (before graph.Object, existed bool, generation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, existed = s.objects[id.Namespace][id]
+	before, existed = s.objects[o.Namespace][o.ID]
+	existed = existed && before.UID == o.UID
 	if existed {
-		delete(s.objects[id.Namespace], id)
+		delete(s.objects[o.Namespace], o.ID)
 		s.generation++
 	}
 	return before, existed, s.generation
@@ -109,7 +124,7 @@ func (s *store) replace(p place, content []graph.Object, whole bool) (changed []
 			continue
 		}
 		for id, o := range space {
-			if id.GroupKind() == p.kind && !now[id] {
+			if p.holds(o) && !now[id] {
 				delete(space, id)
 				changed = append(changed, o)
 			}
@@ -225,7 +240,7 @@ func (s *store) build(namespace string) (*graph.Graph, error) {
 		}
 	}
 	for p, listed := range s.listed {
-		if listed && within[p.namespace] {
+		if listed && within[p.namespace] && (p.kind != graph.Secret || s.listed[p.other()]) {
 			b.Listed(p.kind, p.namespace)
 		}
 	}

@@ -126,9 +126,11 @@ func (s *streams) open(ctx context.Context, found *management.Discovery) {
 	for _, kind := range kinds {
 		whole := management.Whole(kind.GroupKind, controlPlanes, true)
 		for _, namespace := range s.namespaces(kind) {
-			p := place{kind: kind.GroupKind, namespace: namespace}
-			if have := s.running[p]; have == nil || whole && !have.whole {
-				s.begin(ctx, p, kind, whole)
+			for _, stream := range s.cluster.Parts(kind, namespace, whole) {
+				p := place{kind: kind.GroupKind, namespace: namespace, userSecrets: stream.UserSecrets()}
+				if have := s.running[p]; have == nil || whole && !have.whole {
+					s.begin(ctx, p, stream, whole)
+				}
 			}
 		}
 	}
@@ -175,12 +177,11 @@ func (s *streams) namespaces(kind management.Kind) []string {
 	return all
 }
 
-func (s *streams) begin(ctx context.Context, p place, kind management.Kind, whole bool) {
+func (s *streams) begin(ctx context.Context, p place, stream management.Stream, whole bool) {
 	if before := s.running[p]; before != nil {
 		before.stop()
 		<-before.done
 	}
-	stream := s.cluster.Stream(kind, p.namespace, whole)
 	ctx, stop := context.WithCancel(ctx)
 	r := &running{whole: whole, stop: stop, done: make(chan struct{})}
 	r.feed = &feed{

@@ -81,6 +81,10 @@ func (v *view) rule(o *graph.Object) expectation {
 		return owned(plain(v.Cluster, "it names the Cluster"))
 	case graph.Secret:
 		return v.ruleOfSecret(o)
+	case graph.ConfigMap:
+		if graph.IsInitLock(o.ID, v.Cluster.Name) {
+			return owned(plain(v.Cluster, "the Cluster's lock for kubeadm init"))
+		}
 	case graph.ClusterResourceSetBinding:
 		return v.ruleOfBinding(o)
 	}
@@ -319,15 +323,15 @@ func (v *view) ruleOfShared(o *graph.Object) expectation {
 	return expectation{}
 }
 
-// ruleOfSecret covers bootstrap data and what a KubeadmControlPlane makes. A
-// Secret's type is not visible in its metadata: the cluster-name label is the
-// sign that Cluster API made it, so an unlabelled one is its user's and stays as it is.
+// ruleOfSecret covers bootstrap data and what a KubeadmControlPlane makes: Secrets
+// of Cluster API's own type with the cluster-name label. Any other is its user's and
+// stays as it is (ensureCertificatesOwnerRef, adoptOwnedSecrets).
 func (v *view) ruleOfSecret(o *graph.Object) expectation {
 	if config, ok := v.configOf(o); ok {
 		return owned(want{ID: config, controller: yes(), why: "it is the bootstrap data of that config"})
 	}
 	cluster, purpose, ok := graph.ParseSecretName(o.Name)
-	if !ok || cluster != v.Cluster.Name || o.Labels[graph.ClusterNameLabel] != v.Cluster.Name {
+	if !ok || cluster != v.Cluster.Name || o.Labels[graph.ClusterNameLabel] != v.Cluster.Name || o.Facts.UserSecret {
 		return expectation{}
 	}
 	cp, hasControlPlane := v.controlPlaneRef()

@@ -182,6 +182,7 @@ func TestWellKnownKeys_AreUpstreams(t *testing.T) {
 		graph.BlockMoveAnnotation:     clusterctlv1.BlockMoveAnnotation,
 		graph.DeleteForMoveAnnotation: clusterctlv1.DeleteForMoveAnnotation,
 		graph.LastAppliedAnnotation:   corev1.LastAppliedConfigAnnotation,
+		graph.ClusterSecretType:       string(clusterv1.ClusterSecretType),
 		graph.CoreGroup:               clusterv1.GroupVersion.Group,
 		graph.AddonsGroup:             addonsv1.GroupVersion.Group,
 	} {

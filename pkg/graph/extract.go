@@ -30,6 +30,8 @@ func Extract(content map[string]any) (Object, error) {
 	}
 	if o.GroupKind() == Secret {
 		delete(o.Annotations, LastAppliedAnnotation) // stringMap made a copy.
+		secretType := str(content["type"])
+		o.Facts.UserSecret = secretType != "" && secretType != ClusterSecretType
 		return o, nil
 	}
 	spec, _ := content["spec"].(map[string]any)

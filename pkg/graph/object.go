@@ -123,6 +123,9 @@ type Facts struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// ExternalEtcd: the control plane's kubeadm configuration names an external etcd.
 	ExternalEtcd bool `json:"externalEtcd,omitempty"`
+	// UserSecret: the type of a Secret is not Cluster API's own, cluster.x-k8s.io/secret.
+	// Certificates of another type are their user's (util/secret, IsManaged by type).
+	UserSecret bool `json:"userSecret,omitempty"`
 	// Selector is spec.selector.matchLabels of a MachineDeployment or MachineSet.
 	Selector map[string]string `json:"selector,omitempty"`
 }

@@ -17,6 +17,13 @@ func ParseSecretName(name string) (cluster, purpose string, ok bool) {
 	return "", "", false
 }
 
+// IsInitLock says that an object is the lock under which the bootstrap provider lets
+// one Machine of the cluster run kubeadm init (bootstrap/kubeadm/pkg/locking). It
+// goes as soon as the next Machine joins, so it may be gone at any time.
+func IsInitLock(id ID, cluster string) bool {
+	return id.GroupKind() == ConfigMap && id.Name == cluster+"-lock"
+}
+
 // softEdge is to the owner that an object has by convention and not by an owner
 // reference (clusterctl's objectGraph.setSoftOwnership); false without one, and
 // where that owner was not seen: a convention promises nothing.

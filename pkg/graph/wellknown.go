@@ -44,5 +44,8 @@ const (
 	DeleteForMoveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 )
 
+// ClusterSecretType is the type of the Secrets that Cluster API makes (clusterv1.ClusterSecretType).
+const ClusterSecretType = "cluster.x-k8s.io/secret"
+
 // LastAppliedAnnotation is kubectl's copy of what was applied: on a Secret it holds the data.
 const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"

@@ -16,11 +16,16 @@ func TestExit5_APIAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubeconfig := serverKubeconfig(t, "http://"+address)
-	for _, command := range []string{"graph", "verify", "post", "pre", "status"} {
+	for _, command := range []string{"graph", "verify", "post", "pre", "status", "arm", "disarm"} {
 		for _, names := range [][]string{nil, {"c1"}} {
 			args := append([]string{command, "--kubeconfig", kubeconfig, "-n", "fleet"}, names...)
-			if command == "graph" && names != nil {
+			switch {
+			case command == "graph" && names != nil:
 				args = []string{command, "--kubeconfig", kubeconfig, "-A", "-o", "json"}
+			case strings.HasSuffix(command, "arm") && names != nil:
+				continue // it takes no names
+			case strings.HasSuffix(command, "arm"):
+				args = []string{command, "--to-kubeconfig", kubeconfig, "-n", "fleet"}
 			}
 			t.Run(strings.Join(append([]string{command}, names...), " "), func(t *testing.T) {
 				r := hook(t, 5, args...)

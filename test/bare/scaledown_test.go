@@ -178,6 +178,9 @@ func TestScaleDown_DownAndUpFromEveryKill(t *testing.T) {
 	if s := stack.Must(p.State(t.Context()))(t); !s.Down || s.Since.Before(begin) {
 		t.Errorf("%+v", s)
 	}
+	if r := hook(t, 0, "status", "--to-kubeconfig", m.Kubeconfig()); !strings.Contains(r.stdout, "The providers of the target are scaled to zero since ") {
+		t.Errorf("status does not tell\n%s", r)
+	}
 	if writes := stack.Must(p.Down(t.Context(), false))(t); len(writes) > 0 {
 		t.Errorf("the second time it wrote %q", writes)
 	}

@@ -179,9 +179,9 @@ func TestP1P2P4_AnyOrderArmed(t *testing.T) {
 	}
 	seeds := uint64(1)
 	if soak() {
-		seeds = 13 // of each of four kinds: more than 50
+		seeds = 11 // of each of five kinds: more than 50
 	}
-	for _, name := range []string{"overlap", "classy", "alone", "restore"} {
+	for _, name := range []string{"overlap", "classy", "alone", "outside", "restore"} {
 		b := plain(t, name)
 		arm(t, b.key.Namespace)
 		for seed := range seeds {

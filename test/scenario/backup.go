@@ -104,7 +104,8 @@ func (b Backup) Shuffled(random *rand.Rand) Backup {
 	return shuffled
 }
 
-// Restore creates the objects in their order, and their namespace. Between two
+// Restore creates the objects in their order, and their namespace; what somebody
+// has made meanwhile it overwrites. Between two
 // of them it may wait: `pause` says how long.
 func (b Backup) Restore(ctx context.Context, m Management, pause func() time.Duration) error {
 	for _, o := range b {
@@ -112,7 +113,11 @@ func (b Backup) Restore(ctx context.Context, m Management, pause func() time.Dur
 		if err := m.Client().Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if err := m.Client().Create(ctx, o.DeepCopy()); err != nil {
+		err := m.Client().Create(ctx, o.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			err = overwrite(ctx, m, o)
+		}
+		if err != nil {
 			return fmt.Errorf("restoring %s: %w", nameOf(o), err)
 		}
 		if pause == nil {
@@ -125,6 +130,18 @@ func (b Backup) Restore(ctx context.Context, m Management, pause func() time.Dur
 		}
 	}
 	return nil
+}
+
+// overwrite gives what is there the content of the backup, as restore tools do when
+// they are told to. A ClusterResourceSetBinding is made by its controller as soon as
+// Cluster and ClusterResourceSet are there; that it applies its resources once more is
+// harmless, what must not be lost is the record of what was applied before.
+func overwrite(ctx context.Context, m Management, o *unstructured.Unstructured) error {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return patch(ctx, m, o, string(text))
 }
 
 // Remove takes everything out of a namespace and leaves the machines alone: the

@@ -34,6 +34,9 @@ var fleet = map[string]*member{
 	"classy":  {build: named("classy").OfClass("classes", "quick").ControlPlane(1).Workers("md-0", 1)},
 	"harmed":  {build: named("harmed").ControlPlane(1).Workers("md-0", 2)},
 	"folder":  {build: named("folder").ControlPlane(1).Workers("md-0", 1)},
+	"outside": {build: named("outside").ControlPlane(1).Workers("md-0", 1).HealthCheck().ExternalEtcd().ResourceSet("crs")},
+	"twins":   {build: named("twins").ControlPlane(1).Workers("md-0", 1)},
+	"late":    {build: named("late").InNamespace("twins").ControlPlane(1)},
 	"alone":   {build: named("alone").StandAloneControlPlane(3).Version("v1.35.0")},
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/internal/record"
+	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
 )
@@ -126,15 +127,20 @@ func upstreamAgrees(ctx context.Context, m *stack.Management, namespace string, 
 			assertions[kind] = append(assertions[kind], assertion)
 		}
 	}
-	notTheRecord := func(o unstructured.Unstructured) bool { return o.GetName() != record.Name(theBackup.key.Name, 0) }
-	graph, err := cluster.GetOwnerGraph(ctx, namespace, m.Kubeconfig(), notTheRecord)
+	// Nor do they know the record, Secrets that are their user's, or the lock for kubeadm init.
+	known := func(o unstructured.Unstructured) bool {
+		secretType, _, _ := unstructured.NestedString(o.Object, "type")
+		return o.GetName() != record.Name(theBackup.key.Name, 0) && !strings.HasSuffix(o.GetName(), "-lock") &&
+			(o.GetKind() != "Secret" || secretType == graph.ClusterSecretType)
+	}
+	owners, err := cluster.GetOwnerGraph(ctx, namespace, m.Kubeconfig(), known)
 	if err != nil {
 		return err
 	}
-	if len(graph) == 0 {
+	if len(owners) == 0 {
 		return errors.New("clusterctl sees no object")
 	}
-	for _, node := range graph {
+	for _, node := range owners {
 		if len(assertions[node.Object.Kind]) == 0 {
 			err = errors.Join(err, fmt.Errorf("upstream knows nothing of kind %s", node.Object.Kind))
 		}

@@ -37,6 +37,7 @@ type ClusterBuilder struct {
 	overlapping  bool
 	class        *client.ObjectKey
 	certificates bool
+	externalEtcd bool
 	resourceSet  string
 	movable      []string
 }
@@ -124,6 +125,14 @@ func (b *ClusterBuilder) OfClass(namespace, name string) *ClusterBuilder {
 func (b *ClusterBuilder) UserCertificates() *ClusterBuilder {
 	b.certificates = true
 	return b
+}
+
+// ExternalEtcd has the control plane use an etcd that is not its own, which needs
+// the certificates of UserCertificates and one more, <cluster>-apiserver-etcd-client.
+// There is no such etcd: the in-memory API server needs none.
+func (b *ClusterBuilder) ExternalEtcd() *ClusterBuilder {
+	b.externalEtcd = true
+	return b.UserCertificates()
 }
 
 // ResourceSet adds a ClusterResourceSet that selects this Cluster, with a

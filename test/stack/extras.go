@@ -27,6 +27,13 @@ func (b *ClusterBuilder) certificateSecrets() []client.Object {
 		s := certificate.AsSecret(b.Key(), metav1.OwnerReference{})
 		s.Type, s.OwnerReferences = corev1.SecretTypeOpaque, nil
 		objects = append(objects, s)
+		if b.externalEtcd && certificate.Purpose == secret.EtcdCA {
+			// The in-memory backend wants the key of the etcd CA all the same; what it signs
+			// nobody checks, so the client may have that too.
+			s = s.DeepCopy()
+			s.Name = secret.Name(b.name, secret.APIServerEtcdClient)
+			objects = append(objects, s)
+		}
 	}
 	return objects
 }

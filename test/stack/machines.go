@@ -34,6 +34,19 @@ var clusterConfiguration = bootstrapv1.ClusterConfiguration{
 	APIServer: bootstrapv1.APIServer{CertSANs: []string{"localhost", "127.0.0.1"}},
 }
 
+func (b *ClusterBuilder) clusterConfiguration() bootstrapv1.ClusterConfiguration {
+	c := clusterConfiguration
+	if b.externalEtcd {
+		c.Etcd.External = bootstrapv1.ExternalEtcd{
+			Endpoints: []string{"https://127.0.0.1:2379"},
+			CAFile:    "/etc/kubernetes/pki/etcd/ca.crt",
+			CertFile:  "/etc/kubernetes/pki/apiserver-etcd-client.crt",
+			KeyFile:   "/etc/kubernetes/pki/apiserver-etcd-client.key",
+		}
+	}
+	return c
+}
+
 func (b *ClusterBuilder) kubeadmControlPlane() *controlplanev1.KubeadmControlPlane {
 	return &controlplanev1.KubeadmControlPlane{
 		ObjectMeta: b.meta(b.controlPlaneName(), nil),
@@ -46,7 +59,7 @@ func (b *ClusterBuilder) kubeadmControlPlane() *controlplanev1.KubeadmControlPla
 				},
 			},
 			KubeadmConfigSpec: bootstrapv1.KubeadmConfigSpec{
-				ClusterConfiguration: clusterConfiguration,
+				ClusterConfiguration: b.clusterConfiguration(),
 				InitConfiguration:    bootstrapv1.InitConfiguration{NodeRegistration: nodeRegistration},
 				JoinConfiguration:    bootstrapv1.JoinConfiguration{NodeRegistration: nodeRegistration},
 			},
