@@ -65,6 +65,7 @@ func checks() []check {
 		checkNodes,
 		checkDeleting,
 		checkUnseenOwner,
+		checkOptedOut,
 		checkLeftBehind,
 	}
 }

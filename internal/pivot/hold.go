@@ -69,16 +69,19 @@ func pendings(s *scope) []adopt.Action {
 	return actions
 }
 
-// toLabel gives a Cluster's control plane and the control-plane Machines.
+// toLabel gives a Cluster's control plane and the control-plane Machines, without
+// stand-alone ones that are never to be adopted.
 func toLabel(s *scope, cluster graph.ID) []*graph.Object {
 	var found []*graph.Object
+	never := false
 	if c, ok := s.graph.Object(cluster); ok {
+		never = labels.OptedOut(labels.MetaOf(c))
 		if cp, ok := controlPlaneOf(s, c); ok {
 			found = append(found, cp)
 		}
 	}
 	for _, o := range s.members[cluster] {
-		if isControlPlaneMachine(o) {
+		if isControlPlaneMachine(o) && !(never && isStandAlone(o)) {
 			found = append(found, o)
 		}
 	}

@@ -13,6 +13,8 @@ func IDs() []adopt.Entry { return slices.Clone(entries()) }
 
 func entries() []adopt.Entry {
 	return []adopt.Entry{
+		{ID: "AdoptionOptedOut", Severity: finding.Stops, Cause: "The Cluster's user wants no control plane to adopt its stand-alone control-plane Machines.",
+			Remedy: "remove the annotation if they are to be adopted"},
 		{ID: "ClusterNotFound", Severity: finding.Stops, Cause: "A Cluster that was named does not exist.",
 			Remedy: "check its name and namespace"},
 		{ID: "ControlPlaneNotInitialized", Severity: finding.Stops, Cause: "No control-plane Machine has joined as a node yet; clusterctl refuses to move such a Cluster.",

@@ -3,6 +3,8 @@ package pivot
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -43,6 +45,32 @@ type PreparedCluster struct {
 	Held []graph.ID `json:"held"`
 	// Pending carry the adoption label.
 	Pending []graph.ID `json:"pending"`
+}
+
+// PrefillResult is how Prefill ended.
+type PrefillResult struct {
+	// Outcome is Done, or Findings (a Machine would be replaced, the control plane
+	// contradicts its Machines, or nothing could be worked out).
+	Outcome      flow.Outcome `json:"outcome"`
+	Cluster      graph.ID     `json:"cluster"`
+	ControlPlane graph.ID     `json:"controlPlane,omitzero"`
+	// Machines is how many are adopted.
+	Machines int `json:"machines"`
+	// NoRollout: upstream's own comparison, of Cluster API JudgedBy, would replace none of them.
+	NoRollout bool   `json:"noRollout"`
+	JudgedBy  string `json:"judgedBy,omitempty"`
+	// Objects to apply, where nothing is written: the template, if there is none yet,
+	// and the control plane.
+	Objects []*unstructured.Unstructured `json:"objects,omitempty"`
+	// Next are the commands that follow.
+	Next     []string          `json:"next,omitempty"`
+	Findings []finding.Finding `json:"findings,omitempty"`
+	// Applied: writing was asked for. Writes are in the order in which they were made.
+	Applied bool         `json:"applied,omitempty"`
+	DryRun  bool         `json:"dryRun,omitempty"`
+	Writes  []flow.Write `json:"writes"`
+	Message string       `json:"message,omitempty"`
+	Seconds float64      `json:"seconds"`
 }
 
 // MoveResult is how Move ended.

@@ -12,7 +12,8 @@ import (
 // GuardPolicy builds the policy that keeps what is pending from being deleted or
 // changed: what carries the adoption label may be deleted by clusterctl only, whose
 // deletes are announced by an annotation (clusterctl's objectMover.deleteSourceObject),
-// and neither replicas nor version may change. The subresource scale does not show
+// and neither replicas nor version may change once they are said: a control plane that
+// its user made half is filled in by prefill. The subresource scale does not show
 // the labels of its object, so it is denied to every control plane meanwhile.
 func GuardPolicy(t Terms) *admissionv1.ValidatingAdmissionPolicy {
 	pending := append(sorted(slices.Clone(t.ControlPlanes)), machines)
@@ -33,7 +34,7 @@ func GuardPolicy(t Terms) *admissionv1.ValidatingAdmissionPolicy {
 					Reason:            ref(metav1.StatusReasonForbidden),
 				},
 				{
-					Expression:        "request.operation != 'UPDATE' || " + isScale + " || (" + same("replicas") + " && " + same("version") + ")",
+					Expression:        "request.operation != 'UPDATE' || " + isScale + " || (" + kept("replicas") + " && " + kept("version") + ")",
 					Message:           "spec.replicas and spec.version of an object whose adoption is pending do not change",
 					MessageExpression: refusal("spec.replicas and spec.version do not change"),
 					Reason:            ref(metav1.StatusReasonForbidden),
@@ -61,8 +62,16 @@ func scales(controlPlanes []Resource) []Resource {
 
 // same says that a field of the spec is as it was.
 func same(field string) string {
-	spec := func(of string) string { return "(has(" + of + ".spec) && has(" + of + ".spec." + field + "))" }
-	return "(" + spec("object") + " ? (" + spec("oldObject") + " && object.spec." + field + " == oldObject.spec." + field + ") : !" + spec("oldObject") + ")"
+	return "(" + says("object", field) + " ? (" + says("oldObject", field) + " && object.spec." + field + " == oldObject.spec." + field + ") : !" + says("oldObject", field) + ")"
+}
+
+// kept says that a field of the spec is as it was, or was not there.
+func kept(field string) string {
+	return "(!" + says("oldObject", field) + " || (" + says("object", field) + " && object.spec." + field + " == oldObject.spec." + field + "))"
+}
+
+func says(of, field string) string {
+	return "(has(" + of + ".spec) && has(" + of + ".spec." + field + "))"
 }
 
 // refusal is an expression for the message: who holds the object and how to let it go.

@@ -2,8 +2,11 @@ package graph
 
 // Our own marks. pkg/labels says what they mean and changes them.
 const (
-	AdoptionLabel      = "pivot.cluster.x-k8s.io/adoption"
-	AdoptionPending    = "pending"
+	AdoptionLabel   = "pivot.cluster.x-k8s.io/adoption"
+	AdoptionPending = "pending"
+	// AdoptionNever is the value of an annotation with the label's key, on a Cluster
+	// whose stand-alone control-plane Machines are not to be adopted.
+	AdoptionNever      = "never"
 	HeldAnnotation     = "pivot.cluster.x-k8s.io/held"
 	RecordAnnotation   = "pivot.cluster.x-k8s.io/record"
 	ReleasedAnnotation = "pivot.cluster.x-k8s.io/released"

@@ -20,6 +20,7 @@ import (
 const (
 	Adoption = graph.AdoptionLabel
 	Pending  = graph.AdoptionPending
+	Never    = graph.AdoptionNever
 	Paused   = graph.PausedAnnotation
 	Held     = graph.HeldAnnotation
 	Record   = graph.RecordAnnotation
@@ -166,6 +167,11 @@ func Release(m Meta) Change {
 	}
 	return c
 }
+
+// OptedOut says that the user of a Cluster wants no control plane to adopt its
+// stand-alone control-plane Machines: the annotation with the adoption label's key.
+// It is the user's, no function here sets or removes it.
+func OptedOut(m Meta) bool { return m.Annotations[Adoption] == Never }
 
 // MarkPending sets the adoption label.
 func MarkPending(m Meta) Change {
