@@ -23,17 +23,9 @@ import (
 	"github.com/move-hook/move-hook/test/stack"
 )
 
-// alone starts an API server of its own, because prefill leaves a guard on it.
-func alone(t *testing.T) *stack.Management {
-	t.Helper()
-	m := stack.Must(stack.Start(t.Context(), stack.Options{Name: "prefill", Bare: true}))(t)
-	t.Cleanup(m.Stop)
-	return m
-}
-
-// standAlone makes a Cluster of stand-alone control-plane Machines, one that
+// standAloneOn makes a Cluster of stand-alone control-plane Machines, one that
 // initialised it and the others that joined, as they are once they run.
-func standAlone(t *testing.T, m *stack.Management, ns, name string, machines int, change ...func(client.Object)) {
+func standAloneOn(t *testing.T, m *stack.Management, ns, name string, machines int, change ...func(client.Object)) {
 	t.Helper()
 	objects := stack.Cluster(name).InNamespace(ns).StandAloneControlPlane(machines).Objects()
 	for _, o := range objects {
@@ -49,7 +41,7 @@ func standAlone(t *testing.T, m *stack.Management, ns, name string, machines int
 	}
 }
 
-func merge(t *testing.T, m *stack.Management, o client.Object, ns, name, patch string) {
+func mergeInto(t *testing.T, m *stack.Management, o client.Object, ns, name, patch string) {
 	t.Helper()
 	o.SetNamespace(ns)
 	o.SetName(name)
@@ -116,7 +108,7 @@ func safe(t *testing.T, m *stack.Management, ns, name string) {
 }
 
 func TestPrefill_AppliedFromEveryKill(t *testing.T) {
-	m := alone(t)
+	m := target(t)
 	proxy := stack.Must(stack.Proxy(m))(t)
 	t.Cleanup(proxy.Close)
 	run := func(t *testing.T, code int, ns string) result {
@@ -131,12 +123,12 @@ func TestPrefill_AppliedFromEveryKill(t *testing.T) {
 			if err := m.Client().Create(t.Context(), kcp); err != nil {
 				t.Fatal(err)
 			}
-			merge(t, m, &clusterv1.Cluster{}, ns, "c1", `{"spec":{"controlPlaneRef":{"apiGroup":"controlplane.cluster.x-k8s.io","kind":"KubeadmControlPlane","name":"c1-control-plane"}}}`)
+			mergeInto(t, m, &clusterv1.Cluster{}, ns, "c1", `{"spec":{"controlPlaneRef":{"apiGroup":"controlplane.cluster.x-k8s.io","kind":"KubeadmControlPlane","name":"c1-control-plane"}}}`)
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
 			whole := "whole-" + way
-			standAlone(t, m, whole, "c1", 3)
+			standAloneOn(t, m, whole, "c1", 3)
 			prepare(t, whole)
 			run(t, 0, whole) // also the guard, which is the server's and stays
 			writes := len(slices.DeleteFunc(proxy.Mutating(), notAbout(whole)))
@@ -153,7 +145,7 @@ func TestPrefill_AppliedFromEveryKill(t *testing.T) {
 			for n := 1; n <= writes; n++ {
 				for _, when := range []stack.Moment{stack.Before, stack.After} {
 					ns := fmt.Sprintf("%s-%d-%d", way, n, when)
-					standAlone(t, m, ns, "c1", 3)
+					standAloneOn(t, m, ns, "c1", 3)
 					prepare(t, ns)
 					cut := proxy.CutAt(n, when)
 					run(t, 5, ns)
@@ -191,9 +183,9 @@ func half(ns, name string) *controlplanev1.KubeadmControlPlane {
 }
 
 func TestPrefill_PrintedApplied(t *testing.T) {
-	m := alone(t)
+	m := target(t)
 	const ns = "printed"
-	standAlone(t, m, ns, "c1", 3)
+	standAloneOn(t, m, ns, "c1", 3)
 	before := written(t, m, ns)
 	args := []string{"prefill", "--kubeconfig", m.Kubeconfig(), "-n", ns, "c1"}
 	r := hook(t, 0, args...)
@@ -242,7 +234,7 @@ func TestPrefill_PrintedApplied(t *testing.T) {
 var patches = regexp.MustCompile(`kubectl patch kubeadmconfig -n \S+ (\S+) --type=merge -p '(.*)'`)
 
 func TestPrefill_SaysWhoWouldBeReplacedAndTheWayOut(t *testing.T) {
-	m := alone(t)
+	m := target(t)
 	for name, change := range map[string]func(client.Object){
 		// As users write them: only the first Machine has a clusterConfiguration.
 		"joins-without": func(o client.Object) {
@@ -264,7 +256,7 @@ func TestPrefill_SaysWhoWouldBeReplacedAndTheWayOut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			standAlone(t, m, name, "c1", 3, change)
+			standAloneOn(t, m, name, "c1", 3, change)
 			args := []string{"prefill", "--kubeconfig", m.Kubeconfig(), "-n", name, "c1"}
 			before := written(t, m, name)
 			r := hook(t, 1, args...)
@@ -283,7 +275,7 @@ func TestPrefill_SaysWhoWouldBeReplacedAndTheWayOut(t *testing.T) {
 				t.Fatalf("no way out is given\n%s", r)
 			}
 			for _, config := range slices.Sorted(maps.Keys(remedies)) {
-				merge(t, m, &bootstrapv1.KubeadmConfig{}, name, config, remedies[config])
+				mergeInto(t, m, &bootstrapv1.KubeadmConfig{}, name, config, remedies[config])
 			}
 			hook(t, 0, append(args, "--apply")...)
 		})
@@ -291,9 +283,9 @@ func TestPrefill_SaysWhoWouldBeReplacedAndTheWayOut(t *testing.T) {
 }
 
 func TestPrefill_KeepsWhatTheUserSet(t *testing.T) {
-	m := alone(t)
+	m := target(t)
 	const ns = "kept"
-	standAlone(t, m, ns, "c1", 3)
+	standAloneOn(t, m, ns, "c1", 3)
 	kcp := half(ns, "mine")
 	kcp.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.CRISocket = "unix:///mine"
 	if err := m.Client().Create(t.Context(), kcp); err != nil {
@@ -318,9 +310,9 @@ func TestPrefill_KeepsWhatTheUserSet(t *testing.T) {
 }
 
 func TestPrefill_Refusals(t *testing.T) {
-	m := alone(t)
+	m := target(t)
 	stack.Must(stack.Cluster("empty").InNamespace("refused").Create(t.Context(), m))(t)
-	standAlone(t, m, "refused", "c1", 3, func(o client.Object) {
+	standAloneOn(t, m, "refused", "c1", 3, func(o client.Object) {
 		if c, ok := o.(*clusterv1.Cluster); ok {
 			c.Annotations = map[string]string{labels.Adoption: labels.Never}
 		}

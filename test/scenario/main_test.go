@@ -37,6 +37,8 @@ var fleet = map[string]*member{
 	"outside": {build: named("outside").ControlPlane(1).Workers("md-0", 1).HealthCheck().ExternalEtcd().ResourceSet("crs")},
 	"twins":   {build: named("twins").ControlPlane(1).Workers("md-0", 1)},
 	"late":    {build: named("late").InNamespace("twins").ControlPlane(1)},
+	"lonely":  {build: named("lonely").StandAloneControlPlane(3)},
+	"later":   {build: named("later").StandAloneControlPlane(1)},
 	"alone":   {build: named("alone").StandAloneControlPlane(3).Version("v1.35.0")},
 }
 
