@@ -179,7 +179,7 @@ func (m *moving) goOn(ctx context.Context) (end bool, err error) {
 			return true, err
 		case len(did.findings) > 0:
 			m.result.Outcome, m.result.Findings = flow.Blocked, did.findings
-			m.result.Message = fmt.Sprintf("the target cannot be completed, nothing was changed: %d objects of the record are not to be had", len(did.findings))
+			m.result.Message = fmt.Sprintf("the target cannot be completed, nothing was changed: %s of the record not to be had", objectsOf(len(did.findings)))
 			return true, nil
 		}
 	}
@@ -198,4 +198,11 @@ func (m *moving) heldByAnother(err error) error {
 	}
 	m.result.Outcome, m.result.Message = flow.Deferred, held.Error()
 	return nil
+}
+
+func objectsOf(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
 }
