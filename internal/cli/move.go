@@ -24,6 +24,9 @@ type moveOptions struct {
 	output
 	policy
 	recordFile string
+	// expect is a record to read, and gone that the source is gone for good: only resume has them.
+	expect     string
+	gone       bool
 	clusterctl string
 	timeout    time.Duration
 	dryRun     bool
@@ -37,7 +40,9 @@ func (a *app) move() *cobra.Command {
 		Long: long(`Move runs a whole pivot: pre on the source, clusterctl move, post and verify on
 the target. It uses the clusterctl on PATH, or the one named by --clusterctl, or
 without either the clusterctl library that is linked in. clusterctl's output is
-passed through; what stands after -- is handed to it.`,
+passed through; what stands after -- is handed to it.
+
+Run again after an interruption it goes on where it stopped, as resume does.`,
 			ExitDone, ExitFindings, ExitUsage, ExitDeferred, ExitBlocked, ExitAPI),
 		Example: `  move-hook move -n fleet --kubeconfig source.yaml --to-kubeconfig target.yaml
 
@@ -82,10 +87,18 @@ func (o *moveOptions) validate([]string) error {
 	if !o.target.given() {
 		return fmt.Errorf("--to-kubeconfig (or --to-kubeconfig-context) is needed: where to move to")
 	}
-	if o.source == o.target {
+	if o.source == o.target && !o.gone {
 		return fmt.Errorf("source and target are the same: give --kubeconfig and --to-kubeconfig, or two contexts")
 	}
 	return firstError(o.scope.validate(), o.output.validate(), o.policy.validate(), notNegative("timeout", o.timeout))
+}
+
+// connectSource opens the source; the zero connection where it is gone and not named.
+func (a *app) connectSource(o moveOptions) (connection, error) {
+	if o.gone && !o.source.given() {
+		return connection{}, nil
+	}
+	return a.connect(o.source)
 }
 
 func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.Outcome, error) {
@@ -96,7 +109,7 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 	if err != nil {
 		return "", usageError{err}
 	}
-	source, err := a.connect(o.source)
+	source, err := a.connectSource(o)
 	if err != nil {
 		return "", err
 	}
@@ -104,14 +117,18 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 	if err != nil {
 		return "", err
 	}
+	at := source
+	if source.Cluster == nil {
+		at = target
+	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	stdout := progress.Around(a.Out)
 	if o.encoded() {
 		stdout = progress.Around(a.Err)
 	}
 	result, err := pivot.Move(ctx, pivot.MoveOptions{
-		Source: source.side(), Target: target.side(), Namespace: o.in(source),
-		RecordFile: o.recordFile, DryRun: o.dryRun, Clusterctl: o.clusterctl, Extra: extra,
+		Source: source.side(), Target: target.side(), Namespace: o.in(at),
+		OtherSideGone: o.gone, Expect: o.expect, RecordFile: o.recordFile, DryRun: o.dryRun, Clusterctl: o.clusterctl, Extra: extra,
 		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Timeout: o.timeout,
 		Progress: progress.Show,
 	})

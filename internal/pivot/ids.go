@@ -13,6 +13,8 @@ func IDs() []adopt.Entry { return slices.Clone(entries()) }
 
 func entries() []adopt.Entry {
 	return []adopt.Entry{
+		{ID: "AdoptionFinished", Severity: finding.Stops, Cause: "Adoption on the target has finished and its controllers run: a rollback could not give back what they have done since.",
+			Remedy: "move the Clusters back, with source and target exchanged"},
 		{ID: "AdoptionOptedOut", Severity: finding.Stops, Cause: "The Cluster's user wants no control plane to adopt its stand-alone control-plane Machines.",
 			Remedy: "remove the annotation if they are to be adopted"},
 		{ID: "ClusterNotFound", Severity: finding.Stops, Cause: "A Cluster that was named does not exist.",
@@ -26,8 +28,16 @@ func entries() []adopt.Entry {
 			Remedy: "make clusterctl take it along as the finding says, or create it on the target by hand"},
 		{ID: "LeftOnSource", Severity: finding.Harms, Cause: "An object of the record is still on the source after the move.",
 			Remedy: "see `move-hook status`"},
+		{ID: "LiveOnBothSides", Severity: finding.Stops, Cause: "Both copies of a Cluster are reconciled.",
+			Remedy: "pause the copy that is to go"},
 		{ID: "LiveOnTarget", Severity: finding.Stops, Cause: "A Cluster of the same name is on the target and not paused.",
 			Remedy: "pause or remove one of the two copies"},
+		{ID: "LiveWhileDeleting", Severity: finding.Stops, Cause: "The source's copy is reconciled although deletion from the source has begun.",
+			Remedy: "pause it on the source"},
+		{ID: "LostObject", Severity: finding.Stops, Cause: "An object of the record is neither on the source nor on the target, so an interrupted pivot can be neither finished nor undone.",
+			Remedy: "create it by hand or bring it back from a backup"},
+		{ID: "MachineOnlyOnTarget", Severity: finding.Stops, Cause: "A Machine was made on the target after the move; a rollback would leave it without anybody who knows it.",
+			Remedy: "delete it on the target while its controllers run, or finish the pivot"},
 		{ID: "MachineWithoutNode", Severity: finding.Stops, Cause: "A Machine has not joined its cluster; clusterctl refuses to move it.",
 			Remedy: "wait until it has joined, or delete it"},
 		{ID: "NoClusterInScope", Severity: finding.Stops, Cause: "There is no Cluster where the command looks.",

@@ -44,12 +44,14 @@ func judgeBoth(f facts) verdict {
 	switch {
 	case s.live() && t.live():
 		return verdict{Split, "both copies are reconciled: the source and the target act on the same machines",
-			"kubectl --context SOURCE -n " + f.cluster.Namespace + " annotate cluster " + f.cluster.Name + " cluster.x-k8s.io/paused="}
+			pauseCommand("SOURCE", f.cluster)}
+	case s.live() && (s.Missing > 0 || s.Leaving > 0 || s.Deleting > 0):
+		return verdict{Deleting, fmt.Sprintf("%d objects are gone from the source or going, and it is reconciled: its control plane may make new Machines", s.Missing+s.Leaving+s.Deleting),
+			pauseCommand("SOURCE", f.cluster)}
 	case s.Missing > 0 && t.Missing > 0:
-		return verdict{Deleting, fmt.Sprintf("%d objects are gone from the source and %d are missing on the target: do not delete anything more", s.Missing, t.Missing),
-			f.command("status") + " -o json"}
+		return verdict{Deleting, fmt.Sprintf("%d objects are gone from the source and %d are missing on the target: do not delete anything more", s.Missing, t.Missing), f.command("resume")}
 	case s.Missing > 0 || s.Leaving > 0 || s.Deleting > 0:
-		return verdict{Deleting, fmt.Sprintf("the target is whole, %d objects are still on the source, and what reconciles is %s", s.Objects, f.who()), ""}
+		return verdict{Deleting, fmt.Sprintf("the target is whole, %d objects are still on the source, and what reconciles is %s", s.Objects, f.who()), f.command("resume")}
 	case t.Missing > 0:
 		return verdict{Creating, fmt.Sprintf("the source is whole, %d objects are missing on the target, and what reconciles is %s", t.Missing, f.who()), f.retry()}
 	default:
@@ -64,9 +66,9 @@ func judgeSource(f facts) verdict {
 	case s.Missing > 0 && s.live():
 		return verdict{Prepared, fmt.Sprintf("the record does not fit any more: %d of its objects are gone", s.Missing), f.command("pre")}
 	case s.Missing > 0:
-		return verdict{Deleting, fmt.Sprintf("%d objects of the record are gone from the source and nothing of it is on %s", s.Missing, f.other("target")), ""}
+		return verdict{Deleting, fmt.Sprintf("%d objects of the record are gone from the source and nothing of it is on %s", s.Missing, f.other("target")), f.command("rollback")}
 	case s.Leaving > 0 || s.Deleting > 0:
-		return verdict{Deleting, fmt.Sprintf("%d objects are being deleted on the source and nothing of it is on %s", s.Leaving+s.Deleting, f.other("target")), ""}
+		return verdict{Deleting, fmt.Sprintf("%d objects are being deleted on the source and nothing of it is on %s", s.Leaving+s.Deleting, f.other("target")), f.command("rollback")}
 	case s.Paused == PausedSpec && s.marked():
 		return verdict{Creating, "the source is paused and nothing has arrived: clusterctl stopped before it created anything", f.retry()}
 	case !s.marked() && f.record.closed():
@@ -95,8 +97,7 @@ func judgeTarget(f facts) verdict {
 	case t.Released || f.record != nil && len(t.Pending) == 0:
 		return verdict{Adopting, "`move-hook post` has begun and not finished", f.command("post")}
 	case t.Paused == PausedSpec && f.source != nil:
-		return verdict{Arrived, "the source is empty, but clusterctl has not unpaused the target",
-			unpause("TARGET", f.cluster)}
+		return verdict{Arrived, "the source is empty, but clusterctl has not unpaused the target", f.command("resume")}
 	case t.Paused == PausedSpec:
 		return verdict{Arrived, "the target is paused: clusterctl may still be deleting on the source", f.command("status") + " with the source given"}
 	default:
@@ -121,29 +122,24 @@ func (r *RecordStatus) usable() bool { return r != nil && !r.Closed && r.Partial
 // command is the move-hook command for this Cluster.
 func (f facts) command(verb string) string {
 	words := []string{"move-hook", verb, "-n", f.cluster.Namespace}
-	if verb != "move" {
-		// clusterctl moves whole namespaces, so `move` takes no names.
+	if verb != "move" && verb != "resume" && verb != "rollback" {
+		// clusterctl moves whole namespaces, so these take no names.
 		words = append(words, f.cluster.Name)
 	}
 	return strings.Join(words, " ")
 }
 
-// retry is the way out while nothing was deleted from the source: clusterctl
-// refuses paused Clusters, and updates what it finds on the target.
+// retry is the way on while nothing was deleted from the source.
 func (f facts) retry() string {
-	switch {
-	case f.source.live():
+	if f.source.live() {
 		return f.command("move")
-	case f.target.live():
-		return ""
-	default:
-		return unpause("SOURCE", f.cluster)
 	}
+	return f.command("resume")
 }
 
-func unpause(context string, cluster graph.ID) string {
+func pauseCommand(context string, cluster graph.ID) string {
 	return "kubectl --context " + context + " -n " + cluster.Namespace + " patch cluster " + cluster.Name +
-		` --type=merge -p '{"spec":{"paused":null}}'`
+		` --type=merge -p '{"spec":{"paused":true}}'`
 }
 
 func (f facts) who() string {

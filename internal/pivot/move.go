@@ -28,12 +28,16 @@ type Side struct {
 // MoveOptions say what to move where.
 type MoveOptions struct {
 	Source, Target Side
+	// OtherSideGone: a source that cannot be read is gone for good, says the user.
+	OtherSideGone bool
 	// Namespace to move, whole. Required: clusterctl moves one at a time.
 	Namespace string
 	// Names, if given, have to be all Clusters of the namespace.
 	Names []types.NamespacedName
 	// RecordFile is written by the preparation.
 	RecordFile string
+	// Expect is a file with records, for Clusters of which neither side has one.
+	Expect string
 	// DryRun prepares and moves on paper only.
 	DryRun bool
 	// Clusterctl is the path of a clusterctl; empty for the one on PATH, else the linked one.
@@ -66,7 +70,11 @@ type moving struct {
 	pre        func(context.Context) (PreResult, []graph.Snapshot, error)
 	post       func(context.Context, []graph.ID, []graph.Snapshot) (watch.Result, error)
 	verify     func(context.Context, []graph.ID, []graph.Snapshot) (VerifyResult, error)
-	guarded    []guarded
+	// thaw and finish go on where an earlier run was interrupted.
+	thaw, finish func(context.Context, todo) (transferred, error)
+	// lock keeps other runs away until release is called; nil where there is nothing to lock.
+	lock    func(context.Context) (locked context.Context, release func(), err error)
+	guarded []guarded
 
 	todo      todo
 	snapshots []graph.Snapshot
@@ -74,24 +82,38 @@ type moving struct {
 }
 
 // Move runs a whole pivot: it prepares the source, lets clusterctl move, adopts on
-// the target and verifies. Run again it goes on where an earlier run stopped, as
-// long as clusterctl itself was not stopped half way.
+// the target and verifies. Run again it goes on where an earlier run stopped, also
+// where clusterctl itself was stopped half way; that is all that resuming is.
 func Move(ctx context.Context, o MoveOptions) (MoveResult, error) {
 	if o.Namespace == "" {
 		return MoveResult{}, flow.Usage(errors.New("clusterctl moves one namespace at a time: name it with -n"))
 	}
-	if o.Source.Cluster.Host() == o.Target.Cluster.Host() {
-		return MoveResult{}, flow.Usage(fmt.Errorf("source and target are the same management cluster, %s", o.Source.Cluster.Host()))
+	if err := o.reach(ctx); err != nil {
+		return MoveResult{}, err
 	}
 	binary, err := clusterctl.Find(o.Clusterctl)
 	if err != nil {
 		return MoveResult{}, flow.Usage(err)
 	}
-	m := &moving{o: o, clusterctl: binary, guarded: []guarded{
-		guardOf(o.Source.Cluster, "", o.DryRun), guardOf(o.Target.Cluster, " on the target", o.DryRun)}}
-	m.status = func(ctx context.Context) (StatusResult, error) {
-		return Status(ctx, StatusOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace})
+	m := newMoving(o, binary)
+	err = m.run(ctx)
+	return m.result, err
+}
+
+func newMoving(o MoveOptions, binary mover) *moving {
+	m := &moving{o: o, clusterctl: binary}
+	sides := sidesOf(o.Source.Cluster, o.Target.Cluster)
+	if o.Source.Cluster != nil {
+		m.guarded = append(m.guarded, guardOf(o.Source.Cluster, "", o.DryRun))
 	}
+	m.guarded = append(m.guarded, guardOf(o.Target.Cluster, " on the target", o.DryRun))
+	if !o.DryRun {
+		m.lock = sides.lock(o.Namespace, o.Progress)
+	}
+	m.status = func(ctx context.Context) (StatusResult, error) {
+		return Status(ctx, StatusOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace, RecordFile: o.Expect})
+	}
+	m.thaw, m.finish = sides.thaw(o), sides.finish(o)
 	m.pre = func(ctx context.Context) (PreResult, []graph.Snapshot, error) {
 		p := newPreparation(PreOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace, RecordFile: o.RecordFile,
 			DryRun: o.DryRun, Holder: o.Holder, Progress: o.Progress})
@@ -99,15 +121,31 @@ func Move(ctx context.Context, o MoveOptions) (MoveResult, error) {
 		return p.result, p.all(), err
 	}
 	m.post = func(ctx context.Context, clusters []graph.ID, records []graph.Snapshot) (watch.Result, error) {
-		return watch.Run(ctx, watch.Options{Cluster: o.Target.Cluster, Namespace: o.Namespace, Names: namesOf(clusters), Policy: o.Policy, Records: records,
-			Other: OtherSide(o.Source.Cluster), Timeout: o.Timeout, Progress: o.Progress})
+		options := watch.Options{Cluster: o.Target.Cluster, Namespace: o.Namespace, Names: namesOf(clusters), Policy: o.Policy, Records: records,
+			Timeout: o.Timeout, Progress: o.Progress}
+		if o.Source.Cluster != nil {
+			options.Other = OtherSide(o.Source.Cluster)
+		}
+		return watch.Run(ctx, options)
 	}
 	m.verify = func(ctx context.Context, clusters []graph.ID, records []graph.Snapshot) (VerifyResult, error) {
 		return Verify(ctx, VerifyOptions{Target: o.Target.Cluster, Source: o.Source.Cluster, Namespace: o.Namespace, Names: namesOf(clusters),
 			Progress: o.Progress, records: records})
 	}
-	err = m.run(ctx)
-	return m.result, err
+	return m
+}
+
+// reach finds out whether the source can be read, where the user says that it may be gone.
+func (o *MoveOptions) reach(ctx context.Context) error {
+	c := o.Source.Cluster
+	if c != nil && c.Host() == o.Target.Cluster.Host() {
+		return flow.Usage(fmt.Errorf("source and target are the same management cluster, %s", c.Host()))
+	}
+	o.Source.Cluster = unlessGone(ctx, c, o.OtherSideGone, o.Namespace, o.Progress)
+	if o.Source.Cluster == nil && !o.OtherSideGone {
+		return flow.Usage(errors.New("the source is not given: name it with --kubeconfig, or say --other-side-is-gone"))
+	}
+	return nil
 }
 
 func (m *moving) run(ctx context.Context) error {
@@ -117,8 +155,17 @@ func (m *moving) run(ctx context.Context) error {
 	if err := m.clusterctl.CheckExtra(m.o.Extra); err != nil {
 		return flow.Usage(err)
 	}
+	if m.lock != nil {
+		locked, release, err := m.lock(ctx)
+		if err != nil {
+			return m.heldByAnother(err)
+		}
+		defer release()
+		ctx = locked
+	}
 	err := follow(ctx, m.o.Progress, []step{
 		{"Looking at both sides", m.look},
+		{"", m.goOn},
 		{"Preparing the source", m.prepare},
 		{"Moving with " + m.clusterctl.String(), m.move},
 		{"Checking that everything has left and arrived", m.arrived},
@@ -151,7 +198,7 @@ func (m *moving) look(ctx context.Context) (end bool, err error) {
 	switch {
 	case len(m.todo.stuck) > 0:
 		m.result.Outcome, m.result.Message = flow.Blocked, stuck(m.todo.stuck)
-	case len(m.todo.move)+len(m.todo.adopt) > 0:
+	case len(m.todo.move)+len(m.todo.adopt)+len(m.todo.finish) > 0:
 		return false, nil
 	case len(m.todo.done) > 0:
 		m.result.AlreadyDone = true
@@ -203,7 +250,7 @@ func (m *moving) move(ctx context.Context) (end bool, err error) {
 }
 
 // failed finds out whether clusterctl stopped before or in the middle of the move:
-// before, its error is all there is; in the middle, running it again will not help.
+// before, its error is all there is; in the middle, there are two ways out.
 func (m *moving) failed(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -211,13 +258,16 @@ func (m *moving) failed(ctx context.Context, why error) error {
 	if err != nil {
 		return fmt.Errorf("%w; where it stands is unknown (%w): run `move-hook status`", why, err)
 	}
-	half := plan(s.Clusters).stuck
-	if len(half) == 0 {
-		return why
+	left := plan(s.Clusters)
+	switch {
+	case len(left.stuck) > 0:
+		m.result.Outcome = flow.Blocked
+		m.result.Message = why.Error() + "; " + stuck(left.stuck)
+		return nil
+	case len(left.thaw)+len(left.finish) > 0:
+		return fmt.Errorf("%w; the move stopped half way: `move-hook resume -n %s` goes on, `move-hook rollback -n %s` undoes it", why, m.o.Namespace, m.o.Namespace)
 	}
-	m.result.Outcome = flow.Blocked
-	m.result.Message = why.Error() + "; " + stuck(half)
-	return nil
+	return why
 }
 
 // arrived does not believe that clusterctl moved because it says so.
@@ -284,7 +334,7 @@ func (m *moving) judge(ctx context.Context) (end bool, err error) {
 
 // clusters are those that this run is about.
 func (m *moving) clusters() []graph.ID {
-	all := append(slices.Clone(m.todo.move), m.todo.adopt...)
+	all := slices.Concat(m.todo.move, m.todo.finish, m.todo.adopt)
 	slices.SortFunc(all, graph.ID.Compare)
 	return all
 }

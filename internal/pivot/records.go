@@ -105,3 +105,13 @@ func (p *preparation) all() []graph.Snapshot {
 	}
 	return all
 }
+
+// checksumOf is a record's checksum; it does not depend on who owns the record.
+func checksumOf(s graph.Snapshot) string {
+	_, checksum, err := record.Objects(s, "", "")
+	if err != nil {
+		// A snapshot that was read or taken can be encoded.
+		return ""
+	}
+	return checksum
+}

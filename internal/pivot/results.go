@@ -89,6 +89,8 @@ type MoveResult struct {
 	Verify *VerifyResult `json:"verify,omitempty"`
 	// Policies are the writes that took the guard off both sides.
 	Policies []flow.Write `json:"policies,omitempty"`
+	// Writes are those that went on where an earlier run was interrupted.
+	Writes []flow.Write `json:"writes,omitempty"`
 	// Findings about the move itself, for example objects left on the source.
 	Findings []finding.Finding `json:"findings,omitempty"`
 	Seconds  float64           `json:"seconds"`
@@ -190,6 +192,12 @@ type ClusterStatus struct {
 	Target *CopyStatus `json:"target,omitempty"`
 	// Record is nil where none was found.
 	Record *RecordStatus `json:"record,omitempty"`
+
+	// snapshot is the record itself, open or closed, if it can be used.
+	snapshot *graph.Snapshot
+	// sameCopies and otherCopies count the source's objects that are the copies which
+	// the record saw, by UID, and those that are not.
+	sameCopies, otherCopies int
 }
 
 // CopyStatus is one side's copy of a Cluster.

@@ -160,6 +160,8 @@ func (l *looking) status(ctx context.Context, cluster graph.ID) (ClusterStatus, 
 	if err != nil {
 		return s, err
 	}
+	s.snapshot = snapshot
+	s.countCopies(l.source)
 	if s.Record != nil && s.Record.Closed {
 		// History: what it names may have been scaled or deleted since.
 		snapshot = nil
@@ -173,6 +175,23 @@ func (l *looking) status(ctx context.Context, cluster graph.ID) (ClusterStatus, 
 	v := judge(facts{cluster: cluster, source: s.Source, target: s.Target, record: s.Record})
 	s.State, s.Detail, s.Next = v.state, v.detail, v.next
 	return s, nil
+}
+
+// countCopies tells copies that were made again from those that the record saw.
+func (s *ClusterStatus) countCopies(source *lookedAt) {
+	if source == nil || s.snapshot == nil {
+		return
+	}
+	for i := range s.snapshot.Nodes {
+		n := &s.snapshot.Nodes[i]
+		switch o, ok := source.graph.Object(n.ID); {
+		case !ok || !n.Moves:
+		case string(o.UID) == n.UID:
+			s.sameCopies++
+		default:
+			s.otherCopies++
+		}
+	}
 }
 
 // record finds a Cluster's record: what is on the target counts before what is on
@@ -195,7 +214,8 @@ func (l *looking) record(ctx context.Context, s *ClusterStatus) (*graph.Snapshot
 		if len(e.Objects) == 0 {
 			continue
 		}
-		if on = append(on, side.name); len(on) == 1 {
+		// While clusterctl was creating, the target has a part of what the source has.
+		if on = append(on, side.name); len(on) == 1 || best.Snapshot == nil && e.Snapshot != nil {
 			best = e
 		}
 	}
@@ -215,12 +235,7 @@ func (l *looking) record(ctx context.Context, s *ClusterStatus) (*graph.Snapshot
 	}
 	if best.Snapshot != nil {
 		s.Record.Objects = len(best.Snapshot.Nodes)
-		// The checksum does not depend on who owns the record.
-		_, checksum, err := record.Objects(*best.Snapshot, "", "")
-		if err != nil {
-			return nil, err
-		}
-		s.Record.Checksum = checksum
+		s.Record.Checksum = checksumOf(*best.Snapshot)
 	}
 	return best.Snapshot, nil
 }

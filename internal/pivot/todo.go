@@ -11,18 +11,33 @@ import (
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
-// todo is what a move has to do, by Cluster.
+// todo is what a move or resume has to do, by Cluster.
 type todo struct {
-	// move: on the source and free; adopt: on the target already; done: verified.
+	// move: on the source and free, or about to be; adopt: on the target already;
+	// done: verified.
 	move, adopt, done []graph.ID
-	// stuck are Clusters that this command must not touch.
+	// thaw, a part of move, are paused by an interrupted clusterctl that had deleted
+	// nothing: unpaused, they can be moved again.
+	thaw []graph.ID
+	// finish: deletion from the source has begun, or ended without the target being
+	// unpaused. The source is never unpaused again.
+	finish []graph.ID
+	// stuck are Clusters that nobody but a person can judge.
 	stuck []ClusterStatus
+	// records are those of thaw and finish.
+	records map[graph.ID]graph.Snapshot
 }
 
-// plan says what there is to do for every state.
+// plan says what there is to do for every state. clusterctl creates everything in a
+// namespace before it deletes anything, so that once one Cluster is being deleted no
+// other that it had paused may be unpaused on the source.
 func plan(clusters []ClusterStatus) todo {
-	var t todo
+	t := todo{records: map[graph.ID]graph.Snapshot{}}
+	deleting := false
 	for _, c := range clusters {
+		if c.byClusterctl() {
+			t.records[c.Cluster] = *c.snapshot
+		}
 		switch c.State {
 		case Untouched, Prepared:
 			// A Cluster that lives on the target and was never moved is not ours.
@@ -30,35 +45,71 @@ func plan(clusters []ClusterStatus) todo {
 				t.move = append(t.move, c.Cluster)
 			}
 		case Creating:
-			// Unpaused by its user after an interrupted move: clusterctl updates what it finds.
-			if c.Source.live() && !c.Target.live() {
+			switch {
+			case c.Source.live() && !c.Target.live():
 				t.move = append(t.move, c.Cluster)
-			} else {
+			case !c.byClusterctl():
 				t.stuck = append(t.stuck, c)
+			case c.Target.live():
+				// Unpaused by hand, or it was split: what reconciles already goes on.
+				t.finish = append(t.finish, c.Cluster)
+				deleting = true
+			default:
+				t.thaw = append(t.thaw, c.Cluster)
 			}
-		case Arrived:
-			if c.Target.Paused == PausedSpec {
+		case Deleting:
+			if c.Source.live() || !c.byClusterctl() {
 				t.stuck = append(t.stuck, c)
-			} else {
+				continue
+			}
+			t.finish = append(t.finish, c.Cluster)
+			deleting = true
+		case Arrived, Adopting:
+			switch {
+			case c.Target.Paused != PausedSpec || c.Target.Released:
 				t.adopt = append(t.adopt, c.Cluster)
+			case c.byClusterctl():
+				t.finish = append(t.finish, c.Cluster)
+				deleting = true
+			default:
+				t.stuck = append(t.stuck, c)
 			}
-		case Adopting:
-			t.adopt = append(t.adopt, c.Cluster)
 		case Verified:
 			t.done = append(t.done, c.Cluster)
-		case Deleting, Split:
+		case Split:
 			t.stuck = append(t.stuck, c)
 		case Absent:
 		}
 	}
+	if deleting {
+		t.finish = append(t.finish, t.thaw...)
+		t.thaw = nil
+		slices.SortFunc(t.finish, graph.ID.Compare)
+	}
+	t.move = append(t.move, t.thaw...)
+	slices.SortFunc(t.move, graph.ID.Compare)
 	return t
+}
+
+// byClusterctl says that the record, which has to be usable, knows of no pause by the
+// Cluster's user: then an interrupted clusterctl has paused it.
+func (c *ClusterStatus) byClusterctl() bool {
+	if !c.Record.usable() || c.snapshot == nil {
+		return false
+	}
+	n, ok := c.snapshot.Node(c.Cluster)
+	return ok && !n.PausedByUser
 }
 
 // stuck says what was found and where to read on.
 func stuck(clusters []ClusterStatus) string {
 	var lines []string
 	for _, c := range clusters {
-		lines = append(lines, fmt.Sprintf("%s is %s: %s", c.Cluster, c.State, c.Detail))
+		line := fmt.Sprintf("%s is %s: %s", c.Cluster, c.State, c.Detail)
+		if !c.Record.usable() && c.State != Split {
+			line += "; without a usable record nobody can say whose pause it is and whether the target is whole (give it with --record FILE)"
+		}
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "; ") + "; run `move-hook status` and do what it says before you move again"
 }

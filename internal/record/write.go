@@ -57,6 +57,27 @@ func Write(ctx context.Context, client typedcorev1.ConfigMapsGetter, s graph.Sna
 	return checksum, wrote, nil
 }
 
+// Delete removes a Cluster's record and returns the names of its ConfigMaps. With
+// dryRun it says what it would remove. No record is no error.
+func Delete(ctx context.Context, client typedcorev1.ConfigMapsGetter, cluster graph.ID, dryRun bool) (gone []string, err error) {
+	have, err := list(ctx, client, cluster)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		uid := have[name].UID
+		o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+		if dryRun {
+			o.DryRun = []string{metav1.DryRunAll}
+		}
+		if err := client.ConfigMaps(cluster.Namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
+			return gone, fmt.Errorf("removing the record ConfigMap %s/%s: %w", cluster.Namespace, name, err)
+		}
+		gone = append(gone, name)
+	}
+	return gone, nil
+}
+
 // put makes a ConfigMap what is wanted; have may be nil. It says whether it wrote.
 func put(ctx context.Context, api typedcorev1.ConfigMapInterface, have, want *corev1.ConfigMap) (bool, error) {
 	for try := 1; ; try++ {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/move-hook/move-hook/internal/pivot"
+	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/adopt"
 )
@@ -194,6 +195,9 @@ func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 	if len(r.Findings) > 0 {
 		part(func() { writeFindings(out, st, "", r.Findings) })
 	}
+	if len(r.Writes) > 0 && r.Post == nil && strings.HasSuffix(string(r.Writes[0]), "(dry run)") {
+		part(func() { writeWrites(out, r.Writes) })
+	}
 	if r.Post != nil {
 		part(func() { writePost(out, st, *r.Post) })
 	}
@@ -204,6 +208,32 @@ func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 		out.line(r.Message)
 	}
 	return out.err
+}
+
+// Rollback prints why something cannot be given back, or what the adoption on the
+// source came to, and how it ended. The writes were told while they were made; a dry
+// run has its own here.
+func Rollback(w io.Writer, st Style, r pivot.RollbackResult) error {
+	out := &sticky{w: w}
+	if len(r.Findings) > 0 {
+		writeFindings(out, st, "", r.Findings)
+	}
+	if r.Post != nil {
+		writePost(out, st, *r.Post)
+	}
+	if r.DryRun {
+		writeWrites(out, r.Writes)
+	}
+	if r.Message != "" {
+		out.line(r.Message)
+	}
+	return out.err
+}
+
+func writeWrites(out *sticky, writes []flow.Write) {
+	for _, w := range writes {
+		out.line(string(w))
+	}
 }
 
 // Status prints where the pivot of each Cluster stands and what to do next.

@@ -60,6 +60,17 @@ func Synthetic(ctx context.Context, m *Management, clusters int) (int, error) {
 	return int(made.Load()), err
 }
 
+// Synthesize makes on a bare management cluster the objects of this one, as Synthetic
+// does: with control plane, its first workers, and the namespace. What else the
+// builder was told is left out.
+func (b *ClusterBuilder) Synthesize(ctx context.Context, m *Management) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+	if err := m.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return (&synthesis{ctx: ctx, client: m.client, made: &atomic.Int64{}, b: b}).cluster()
+}
+
 // synthesis makes one workload cluster, owners first.
 type synthesis struct {
 	ctx    context.Context

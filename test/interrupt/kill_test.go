@@ -1,0 +1,166 @@
+package interrupt_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+// writes is how often an uninterrupted run writes on each side, and what it leaves.
+type writes struct {
+	source, target int
+	after          state
+}
+
+// uninterrupted runs a whole move and says how much it writes.
+func uninterrupted(t *testing.T) writes {
+	t.Helper()
+	tr := begin(t)
+	if code := tr.run(t, nil, "move"); code != 0 {
+		t.Fatalf("an uninterrupted move ends with exit code %d", code)
+	}
+	if err := errors.Join(tr.neverBoth(), same("the target is not what the source was", tr.before, tr.state(t, world.target)),
+		same("something is left on the source", state{}, tr.state(t, world.source))); err != nil {
+		t.Fatal(err)
+	}
+	return writes{len(tr.source.Mutating()), len(tr.target.Mutating()), tr.state(t, world.target)}
+}
+
+// points are all points of a run, or a seeded sample of them.
+func (w writes) points(t *testing.T, sample int) []point {
+	var all []point
+	for _, when := range []stack.Moment{stack.Before, stack.After} {
+		for n := 1; n <= w.source; n++ {
+			all = append(all, point{onSource, n, when})
+		}
+		for n := 1; n <= w.target; n++ {
+			all = append(all, point{onTarget, n, when})
+		}
+	}
+	if soak() {
+		return all
+	}
+	random := seeded(t)
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(sample, len(all))]
+}
+
+func seeded(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+func same(what string, want, have state) error {
+	if diff := cmp.Diff(want, have); diff != "" {
+		return fmt.Errorf("%s (- wanted, + there):\n%s", what, diff)
+	}
+	return nil
+}
+
+// row is a line of the table.
+type row struct {
+	point  string
+	result string
+}
+
+func table(t *testing.T, rows []row) {
+	t.Helper()
+	counts := map[string]int{}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\n", r.point, r.result)
+		counts[strings.SplitN(r.result, ":", 2)[0]]++
+	}
+	_ = w.Flush() // into memory
+	t.Logf("%d points tried: %v\n%s", len(rows), counts, text.String())
+}
+
+// TestP4_MoveKilledAnywhereThenResumed kills `move-hook move`, its pre, its clusterctl
+// and its post, at a write on either side, before or after it took effect.
+func TestP4_MoveKilledAnywhereThenResumed(t *testing.T) {
+	whole := uninterrupted(t)
+	t.Logf("an uninterrupted move writes %d times on the source and %d times on the target", whole.source, whole.target)
+	var rows []row
+	for _, p := range whole.points(t, 8) {
+		t.Run(p.String(), func(t *testing.T) {
+			tr := begin(t)
+			tr.run(t, &p, "move")
+			rows = append(rows, row{p.String() + " of move", tr.resumed(t, whole)})
+		})
+	}
+	table(t, rows)
+}
+
+// resumed runs resume and judges the end.
+func (tr *trial) resumed(t *testing.T, whole writes) string {
+	t.Helper()
+	code := tr.run(t, nil, "resume")
+	if code != 0 {
+		t.Errorf("resume ends with exit code %d", code)
+		return fmt.Sprintf("not recovered: exit code %d", code)
+	}
+	if err := errors.Join(tr.neverBoth(), same("the target is not what an uninterrupted move leaves", whole.after, tr.state(t, world.target)),
+		same("something is left on the source", state{}, tr.state(t, world.source))); err != nil {
+		t.Error(err)
+		return "not recovered: the end is another"
+	}
+	return "recovered"
+}
+
+// TestP4_MoveKilledAnywhereThenRolledBack: the source is again what it was before
+// pre, as long as post has not begun to release the target.
+func TestP4_MoveKilledAnywhereThenRolledBack(t *testing.T) {
+	whole := uninterrupted(t)
+	var rows []row
+	for _, p := range whole.points(t, 8) {
+		t.Run(p.String(), func(t *testing.T) {
+			tr := begin(t)
+			tr.run(t, &p, "move")
+			rows = append(rows, row{p.String() + " of move", tr.rolledBack(t, whole)})
+		})
+	}
+	table(t, rows)
+}
+
+// rolledBack runs rollback and judges the end. Refused, it has to be for a reason,
+// and resume has to work.
+func (tr *trial) rolledBack(t *testing.T, whole writes) string {
+	t.Helper()
+	switch code := tr.run(t, nil, "rollback"); code {
+	case 0:
+	case 4:
+		said := tr.log[len(tr.log)-1]
+		if !strings.Contains(said, "AdoptionFinished") {
+			t.Error("rollback refuses for another reason than a finished adoption")
+			return "not recovered: " + said
+		}
+		return "refused: AdoptionFinished, then " + tr.resumed(t, whole)
+	default:
+		t.Errorf("rollback ends with exit code %d", code)
+		return fmt.Sprintf("not recovered: exit code %d", code)
+	}
+	if err := errors.Join(tr.neverBoth(), same("the source is not what it was", tr.before, tr.state(t, world.source)),
+		tr.emptyTarget(t)); err != nil {
+		t.Error(err)
+		return "not recovered: the end is another"
+	}
+	return "recovered"
+}
+
+// emptyTarget: what no record names stays there, for it might have been there before.
+func (tr *trial) emptyTarget(t *testing.T) error {
+	t.Helper()
+	have := tr.state(t, world.target)
+	delete(have, "ConfigMap/moved-by-label")
+	return same("something is left on the target", state{}, have)
+}

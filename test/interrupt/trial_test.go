@@ -1,0 +1,245 @@
+package interrupt_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+// trials numbers the namespaces.
+var trials atomic.Int64
+
+// trial is one pivot of a 3+2 cluster in a namespace of its own, with a proxy before
+// each API server.
+type trial struct {
+	namespace      string
+	source, target *stack.APIProxy
+	// before is the source as it was before anything was done to it.
+	before state
+	// both is the first moment at which both copies were seen unpaused.
+	both atomic.Pointer[string]
+	log  []string
+}
+
+// side names the proxy at which a run is killed.
+type side string
+
+const (
+	onSource side = "source"
+	onTarget side = "target"
+)
+
+// point is one write at which a run is killed.
+type point struct {
+	side side
+	n    int
+	when stack.Moment
+}
+
+func (p point) String() string {
+	return fmt.Sprintf("%s %s write %d", map[stack.Moment]string{stack.Before: "before", stack.After: "after"}[p.when], p.side, p.n)
+}
+
+func begin(t *testing.T) *trial {
+	t.Helper()
+	tr := &trial{namespace: fmt.Sprintf("p%04d", trials.Add(1))}
+	if err := stack.Cluster("c1").InNamespace(tr.namespace).ControlPlane(3).Workers("md-0", 2).Synthesize(t.Context(), world.source); err != nil {
+		t.Fatal(err)
+	}
+	tr.adorn(t)
+	tr.source, tr.target = stack.Must(stack.Proxy(world.source))(t), stack.Must(stack.Proxy(world.target))(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var background sync.WaitGroup
+	writeStatus(ctx, world.source, tr.namespace)
+	background.Go(func() { tr.rebuild(ctx) })
+	background.Go(func() { tr.watch(ctx) })
+	t.Cleanup(func() {
+		stop()
+		background.Wait()
+		tr.source.Close()
+		tr.target.Close()
+		if t.Failed() {
+			t.Log(strings.Join(tr.log, "\n"))
+		}
+	})
+	tr.before = tr.state(t, world.source)
+	return tr
+}
+
+// adorn gives the objects what controllers and users put there: finalizers,
+// annotations, a pause of the user's, and an object that only its label moves.
+func (tr *trial) adorn(t *testing.T) {
+	t.Helper()
+	for _, o := range stack.Must(stack.ReadAll(t.Context(), world.source, tr.namespace))(t) {
+		annotations := `"example.com/note":"of the user"`
+		if o.GetKind() == "MachineDeployment" {
+			annotations += `,"cluster.x-k8s.io/paused":"by its user"`
+		}
+		finalizers := ""
+		switch o.GetKind() {
+		case "Cluster", "Machine", "KubeadmControlPlane", "DevMachine", "DevCluster":
+			finalizers = `,"finalizers":["example.com/keep"]`
+		}
+		patch := `{"metadata":{"annotations":{` + annotations + `}` + finalizers + `}}`
+		if err := world.source.Client().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	extra := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}
+	extra.SetNamespace(tr.namespace)
+	extra.SetName("moved-by-label")
+	extra.SetLabels(map[string]string{"clusterctl.cluster.x-k8s.io/move": ""})
+	if err := world.source.Client().Create(t.Context(), extra); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rebuild writes the status that a move loses, on both sides, again and again.
+func (tr *trial) rebuild(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, m := range []*stack.Management{world.source, world.target} {
+			writeStatus(ctx, m, tr.namespace)
+		}
+		wait(ctx, 300*time.Millisecond)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// statuses are the copies whose status was written.
+var statuses sync.Map
+
+// writeStatus writes what is missing. Objects come and go meanwhile.
+func writeStatus(ctx context.Context, m *stack.Management, namespace string) {
+	for kind, status := range map[string]string{
+		"Cluster": `{"status":{"initialization":{"infrastructureProvisioned":true,"controlPlaneInitialized":true},` +
+			`"conditions":[{"type":"ControlPlaneInitialized","status":"True","reason":"Initialized","message":"","lastTransitionTime":"1970-01-01T00:00:00Z"}]}}`,
+		"Machine":       `{"status":{"nodeRef":{"name":"n"}}}`,
+		"KubeadmConfig": `{"status":{"dataSecretName":"NAME"}}`,
+	} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind + "List"))
+		if kind == "KubeadmConfig" {
+			list.SetGroupVersionKind(stack.KubeadmConfigs.GroupVersion().WithKind(kind + "List"))
+		}
+		if m.Client().List(ctx, list, client.InNamespace(namespace)) != nil {
+			continue
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			if _, written := statuses.Load(o.GetUID()); written {
+				continue
+			}
+			uid, patch := o.GetUID(), strings.ReplaceAll(status, "NAME", o.GetName())
+			if m.Client().Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch))) == nil {
+				statuses.Store(uid, true)
+			}
+		}
+	}
+}
+
+// watch looks whether both copies are ever unpaused at the same time: the source's
+// before and after the target's.
+func (tr *trial) watch(ctx context.Context) {
+	for ; ctx.Err() == nil; wait(ctx, 20*time.Millisecond) {
+		if tr.live(ctx, world.target) && tr.live(ctx, world.source) && tr.live(ctx, world.target) {
+			now := time.Now().Format(time.TimeOnly)
+			tr.both.CompareAndSwap(nil, &now)
+		}
+	}
+}
+
+func (tr *trial) live(ctx context.Context, m *stack.Management) bool {
+	c := &clusterv1.Cluster{}
+	if m.Client().Get(ctx, client.ObjectKey{Namespace: tr.namespace, Name: "c1"}, c) != nil {
+		return false
+	}
+	return c.Spec.Paused == nil || !*c.Spec.Paused
+}
+
+// run runs the program through the proxies, with a deadline; -1 is a kill.
+func (tr *trial) run(t *testing.T, at *point, verb string, more ...string) (code int) {
+	t.Helper()
+	args := slices.Concat([]string{verb, "--kubeconfig", tr.source.Kubeconfig(), "--to-kubeconfig", tr.target.Kubeconfig(), "-n", tr.namespace}, more)
+	if verb != "status" {
+		args = append(args, "--watch-after", "0s", "--timeout", "1m")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, world.hook, args...)
+	cmd.Env = append(os.Environ(), append(stack.ClusterctlEnv(), "PATH=/nowhere")...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if at == nil {
+		_ = cmd.Run()
+		tr.note(verb, cmd, &out)
+		return cmd.ProcessState.ExitCode()
+	}
+	proxy := tr.source
+	if at.side == onTarget {
+		proxy = tr.target
+	}
+	cut := proxy.CutAt(at.n, at.when)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	select {
+	case <-cut:
+		_ = cmd.Process.Kill()
+		<-ended
+	case <-ended:
+	}
+	if err := proxy.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	tr.expireLeases(t)
+	tr.note(fmt.Sprintf("%s, killed %s", verb, at), cmd, &out)
+	return cmd.ProcessState.ExitCode()
+}
+
+func (tr *trial) note(what string, cmd *exec.Cmd, out *bytes.Buffer) {
+	tr.log = append(tr.log, fmt.Sprintf("--- %s: exit code %d\n%s", what, cmd.ProcessState.ExitCode(), out))
+}
+
+// expireLeases lets the time pass that a killed holder's Lease has left.
+func (tr *trial) expireLeases(t *testing.T) {
+	t.Helper()
+	for _, m := range []*stack.Management{world.source, world.target} {
+		err := m.Client().DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(tr.namespace))
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// neverBoth is P5.
+func (tr *trial) neverBoth() error {
+	if at := tr.both.Load(); at != nil {
+		return fmt.Errorf("both copies were unpaused at %s", *at)
+	}
+	return nil
+}
