@@ -37,7 +37,7 @@ stack-test: build stack ## Run the tests on the real stack (a seeded sample of t
 
 .PHONY: soak
 soak: build stack ## Run every long series whole: all orders, all kill points, scale
-	@cd test && MOVE_HOOK_SOAK=1 go test -count=1 -timeout 170m -p 1 -v ./scenario/... ./scale/...
+	@cd test && MOVE_HOOK_SOAK=1 go test -count=1 -timeout 170m -p 1 -v ./scenario/... ./interrupt/... ./scale/...
 
 .PHONY: bench
 bench: build stack ## Benchmarks, those of clusterctl beside ours in the same run

@@ -81,7 +81,7 @@ func toLabel(s *scope, cluster graph.ID) []*graph.Object {
 		}
 	}
 	for _, o := range s.members[cluster] {
-		if isControlPlaneMachine(o) && !(never && isStandAlone(o)) {
+		if isControlPlaneMachine(o) && (!never || !isStandAlone(o)) {
 			found = append(found, o)
 		}
 	}

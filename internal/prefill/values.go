@@ -107,9 +107,9 @@ func differences(path string, have, want values) []difference {
 	return out
 }
 
-func union(maps_ ...values) []string {
+func union(all ...values) []string {
 	seen := map[string]bool{}
-	for _, m := range maps_ {
+	for _, m := range all {
 		for k := range m {
 			seen[k] = true
 		}

@@ -10,14 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/move-hook/move-hook/internal/rollout"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -191,18 +190,14 @@ func (v variation) controlPlane(t *testing.T, key client.ObjectKey) *controlplan
 		t.Fatal(err, printed)
 	}
 	cp := &controlplanev1.KubeadmControlPlane{}
-	for document := range strings.SplitSeq(printed.Stdout, "\n---\n") {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+	for _, o := range manifests(t, printed.Stdout) {
 		if o.GetKind() != "KubeadmControlPlane" {
 			if err := m.Client().Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if err := yaml.Unmarshal([]byte(document), cp); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, cp); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -153,6 +153,22 @@ func TestAdopt_AfterTheMove(t *testing.T) {
 	tookOver(t, world.target, key.Namespace, key.Name, before)
 }
 
+// manifests are the objects that YAML holds, one a document.
+func manifests(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
 // TestAdopt_TogetherWithTheMachines restores Machines that never had a control plane
 // in random order together with the control plane that adopts them.
 func TestAdopt_TogetherWithTheMachines(t *testing.T) {
@@ -161,13 +177,7 @@ func TestAdopt_TogetherWithTheMachines(t *testing.T) {
 	arm(t, b.key.Namespace)
 	printed := hook(t, 0, "prefill", b.key.Name, "-n", b.key.Namespace, "--kubeconfig", world.source.Kubeconfig(), "-o", "yaml")
 	objects := slices.Clone(b.objects)
-	for _, document := range strings.Split(printed.Stdout, "\n---\n") {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, o)
-	}
+	objects = append(objects, manifests(t, printed.Stdout)...)
 	controlPlane := objects[slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "KubeadmControlPlane" })]
 	for i, o := range objects {
 		if o.GetKind() == "Cluster" {
