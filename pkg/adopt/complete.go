@@ -29,7 +29,7 @@ func (v *view) incompleteByRecord() []Missing {
 	var out []Missing
 	for i := range v.record.Nodes {
 		n := &v.record.Nodes[i]
-		if _, ok := v.Graph.Object(n.ID); !ok && n.Moves && !graph.IsInitLock(n.ID, v.Cluster.Name) {
+		if _, ok := v.Graph.Object(n.ID); !ok && n.Moves {
 			out = append(out, v.missing(n.ID, byMove))
 		}
 	}

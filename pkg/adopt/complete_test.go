@@ -72,28 +72,3 @@ func objectsOf(g *graph.Graph) func(func(string) bool) {
 		}
 	}
 }
-
-// TestInitLock_GoneIsNotMissed: the lock was on the source, and a Machine that
-// joined on the target has taken it away.
-func TestInitLock_GoneIsNotMissed(t *testing.T) {
-	s := sample{name: "c1", controlPlane: 1}
-	lock := (&drawing{cluster: "c1"}).add("v1", "ConfigMap", "c1-lock", nil, owner{"Cluster", "c1", false})
-	w := newMemory()
-	w.record = snapshotOf(w.cluster, append(s.objects(), lock))
-	if n, ok := w.record.Node(graph.ID{Kind: "ConfigMap", Namespace: "default", Name: "c1-lock"}); !ok || !n.Moves {
-		t.Fatal("the lock is not in the record: nothing is proved")
-	}
-	for _, o := range s.objects() {
-		w.create(arrival{status: true}.carried(o))
-	}
-	state := w.state()
-	state.Record.Snapshot = w.record
-	if missing := newView(&state).incomplete(); len(missing) > 0 {
-		t.Errorf("post waits for %v", missing)
-	}
-	for _, f := range Verify(*w.record, state.Graph, VerifyOptions{}) {
-		if f.ID == idMissingObject {
-			t.Errorf("verify misses %s", f.Object)
-		}
-	}
-}

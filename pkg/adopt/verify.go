@@ -104,9 +104,6 @@ func (v *view) common() []finding.Finding {
 // lost is about a node that is not there. What clusterctl does not move was
 // recorded because something refers to it, so it is missed as well.
 func (v *view) lost(n *graph.SnapshotNode) []finding.Finding {
-	if graph.IsInitLock(n.ID, v.Cluster.Name) {
-		return nil
-	}
 	if !v.Graph.Listed(n.GroupKind(), n.Namespace) {
 		if !n.Moves {
 			return nil

@@ -12,8 +12,9 @@ import (
 // Snapshot takes the ownership graph of one Cluster: what belongs to it and moves,
 // and what of the rest is owned, says that it is the Cluster's or is referred to.
 // What is merely labelled and stays behind is nobody's loss and would be waited
-// for in vain. Our own marks and the record's own ConfigMaps are left out, so that
-// the record describes the state as it was without us.
+// for in vain, as the lock for kubeadm init would be. Our own marks and the record's
+// own ConfigMaps are left out, so that the record describes the state as it was
+// without us.
 func (g *Graph) Snapshot(cluster ID) Snapshot {
 	moves := map[ID]bool{}
 	for _, m := range g.MoveSet() {
@@ -30,7 +31,7 @@ func (g *Graph) SnapshotOf(cluster ID, moves func(ID) bool) Snapshot {
 		i := g.index[id]
 		o := g.objects[i]
 		related := id == cluster || moves(id) || len(g.owners[i]) > 0 || len(g.refs[i]) > 0 || g.Referenced(id)
-		if IsRecord(o) || !related {
+		if IsRecord(o) || !related || IsInitLock(id, cluster.Name) {
 			continue
 		}
 		n := SnapshotNode{

@@ -23,8 +23,9 @@ func TestSnapshot_DescribesTheStateWithoutUs(t *testing.T) {
 	secret.Annotations = map[string]string{graph.LastAppliedAnnotation: `{"data":{"tls.key":"c2VjcmV0"}}`}
 	record := object(graph.ConfigMap, "move-hook-record-c", in(graph.Cluster, "c"))
 	record.Labels = map[string]string{graph.RecordLabel: "c"}
+	lock := object(graph.ConfigMap, "c-lock", in(graph.Cluster, "c")) // goes when the next Machine joins
 	var b graph.Builder
-	for _, o := range []graph.Object{c, held, paused, secret, record} {
+	for _, o := range []graph.Object{c, held, paused, secret, record, lock} {
 		b.Add(o)
 	}
 	s := build(t, &b).Snapshot(in(graph.Cluster, "c"))

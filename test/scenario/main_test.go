@@ -39,7 +39,7 @@ var fleet = map[string]*member{
 	"late":    {build: named("late").InNamespace("twins").ControlPlane(1)},
 	"lonely":  {build: named("lonely").StandAloneControlPlane(3)},
 	"later":   {build: named("later").StandAloneControlPlane(1)},
-	"alone":   {build: named("alone").StandAloneControlPlane(3).Version("v1.35.0")},
+	"alone":   {build: named("alone").StandAloneControlPlane(3)},
 }
 
 func named(name string) *stack.ClusterBuilder { return stack.Cluster(name).InNamespace(name) }
