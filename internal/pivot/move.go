@@ -141,7 +141,10 @@ func (o *MoveOptions) reach(ctx context.Context) error {
 	if c != nil && c.Host() == o.Target.Cluster.Host() {
 		return flow.Usage(fmt.Errorf("source and target are the same management cluster, %s", c.Host()))
 	}
-	o.Source.Cluster = unlessGone(ctx, c, o.OtherSideGone, o.Namespace, o.Progress)
+	var err error
+	if o.Source.Cluster, err = unlessGone(ctx, c, o.OtherSideGone, o.Namespace, "resume", o.Progress); err != nil {
+		return err
+	}
 	if o.Source.Cluster == nil && !o.OtherSideGone {
 		return flow.Usage(errors.New("the source is not given: name it with --kubeconfig, or say --other-side-is-gone"))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
@@ -27,18 +29,33 @@ func sidesOf(source, target *management.Cluster) pair {
 	return p
 }
 
-// unlessGone gives a management cluster, or nil where the user says that it is gone
-// for good and it cannot be read. One that answers is not gone.
-func unlessGone(ctx context.Context, c *management.Cluster, gone bool, namespace string, progress flow.Progress) *management.Cluster {
-	if c == nil || !gone {
-		return c
+// unlessGone gives a management cluster, or nil where it is gone for good: the user has
+// to say so, and it must not answer. Whoever is told that it cannot be read is told of
+// the way out as well, which is a flag of the command named.
+func unlessGone(ctx context.Context, c *management.Cluster, gone bool, namespace, command string, progress flow.Progress) (*management.Cluster, error) {
+	if c == nil {
+		return nil, nil
 	}
-	if _, err := c.Clusters(ctx, namespace); err != nil {
+	_, err := c.Clusters(ctx, namespace)
+	var answer apierrors.APIStatus
+	switch {
+	case err == nil && gone:
+		progress.Say(flow.Update{Time: time.Now(), Warning: true, Message: c.Name() + " answers: it is looked at, although --other-side-is-gone says that it is gone"})
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, err
+	case errors.As(err, &answer):
+		// Refused rights or an overloaded server are not a cluster that is gone.
+		return nil, fmt.Errorf("%s cannot be read, but something answers there: %w; if it is gone for good, leave out its kubeconfig and say `move-hook %s --other-side-is-gone`",
+			c.Name(), err, command)
+	case !gone:
+		return nil, fmt.Errorf("%s cannot be read, so nobody knows what it reconciles: %w; if it is gone for good, say `move-hook %s --other-side-is-gone`",
+			c.Name(), err, command)
+	default:
 		progress.Say(flow.Update{Time: time.Now(), Warning: true, Message: c.Name() + " is taken for gone, as --other-side-is-gone says: " + err.Error()})
-		return nil
+		return nil, nil
 	}
-	progress.Say(flow.Update{Time: time.Now(), Warning: true, Message: c.Name() + " answers: it is looked at, although --other-side-is-gone says that it is gone"})
-	return c
+	return c, nil
 }
 
 // lock takes the Lease of the namespace, on the source as long as it is there: move,

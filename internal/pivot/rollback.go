@@ -62,11 +62,15 @@ func Rollback(ctx context.Context, o RollbackOptions) (RollbackResult, error) {
 	if o.Target != nil && o.Source.Host() == o.Target.Host() {
 		return RollbackResult{}, flow.Usage(fmt.Errorf("source and target are the same management cluster, %s", o.Source.Host()))
 	}
-	if o.Target = unlessGone(ctx, o.Target, o.OtherSideGone, o.Namespace, o.Progress); o.Target == nil && !o.OtherSideGone {
+	target, err := unlessGone(ctx, o.Target, o.OtherSideGone, o.Namespace, "rollback", o.Progress)
+	if err != nil {
+		return RollbackResult{}, err
+	}
+	if o.Target = target; target == nil && !o.OtherSideGone {
 		return RollbackResult{}, flow.Usage(errors.New("the target is not given: name it with --to-kubeconfig, or say --other-side-is-gone"))
 	}
 	r := &rollback{o: o, sides: sidesOf(o.Source, o.Target)}
-	err := r.run(ctx)
+	err = r.run(ctx)
 	return r.result, err
 }
 

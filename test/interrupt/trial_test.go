@@ -182,19 +182,41 @@ func (tr *trial) live(ctx context.Context, m *stack.Management) bool {
 // run runs the program through the proxies, with a deadline; -1 is a kill.
 func (tr *trial) run(t *testing.T, at *point, verb string, more ...string) (code int) {
 	t.Helper()
+	return tr.hook(t, at, tr.args(verb, more...)...)
+}
+
+// args are those of a command on both sides.
+func (tr *trial) args(verb string, more ...string) []string {
 	args := slices.Concat([]string{verb, "--kubeconfig", tr.source.Kubeconfig(), "--to-kubeconfig", tr.target.Kubeconfig(), "-n", tr.namespace}, more)
 	if verb != "status" {
 		args = append(args, "--watch-after", "0s", "--timeout", "1m")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	return args
+}
+
+// onTargetAlone are the arguments of a command that nobody told about a source.
+func (tr *trial) onTargetAlone(verb string, more ...string) []string {
+	return slices.Concat([]string{verb, "--to-kubeconfig", tr.target.Kubeconfig(), "-n", tr.namespace}, more)
+}
+
+func (tr *trial) command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(ctx, world.hook, args...)
 	cmd.Env = append(os.Environ(), append(stack.ClusterctlEnv(), "PATH=/nowhere")...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	out := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
+// hook runs the program with these arguments.
+func (tr *trial) hook(t *testing.T, at *point, args ...string) (code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	verb := args[0]
+	cmd, out := tr.command(ctx, args...)
 	if at == nil {
 		_ = cmd.Run()
-		tr.note(verb, cmd, &out)
+		tr.note(verb, cmd, out)
 		return cmd.ProcessState.ExitCode()
 	}
 	proxy := tr.source
@@ -217,13 +239,16 @@ func (tr *trial) run(t *testing.T, at *point, verb string, more ...string) (code
 		t.Fatal(err)
 	}
 	tr.expireLeases(t)
-	tr.note(fmt.Sprintf("%s, killed %s", verb, at), cmd, &out)
+	tr.note(fmt.Sprintf("%s, killed %s", verb, at), cmd, out)
 	return cmd.ProcessState.ExitCode()
 }
 
 func (tr *trial) note(what string, cmd *exec.Cmd, out *bytes.Buffer) {
 	tr.log = append(tr.log, fmt.Sprintf("--- %s: exit code %d\n%s", what, cmd.ProcessState.ExitCode(), out))
 }
+
+// said is what the last run printed.
+func (tr *trial) said() string { return tr.log[len(tr.log)-1] }
 
 // expireLeases lets the time pass that a killed holder's Lease has left.
 func (tr *trial) expireLeases(t *testing.T) {

@@ -201,6 +201,17 @@ func (p *APIProxy) CutAt(n int, when Moment) <-chan struct{} {
 	return p.cut
 }
 
+// Cut has the proxy cut its clients off now, until Heal.
+func (p *APIProxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.cut: // it is cut already
+	default:
+		p.cutNow()
+	}
+}
+
 // Heal lets everything through again and forgets an outstanding CutAt.
 func (p *APIProxy) Heal() error {
 	p.mu.Lock()
