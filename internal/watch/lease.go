@@ -23,6 +23,8 @@ const (
 	// leaseDuration is how long after a kill the next post has to wait.
 	leaseDuration = 15 * time.Second
 	leaseRenewal  = leaseDuration / 3
+	// leaseTries is how often a Lease is asked for that others take and give up meanwhile.
+	leaseTries = 5
 )
 
 // Identity names this run in Leases. It differs from run to run: pods of one Job
@@ -72,12 +74,18 @@ func (l *leases) take(ctx context.Context, cluster graph.ID) error {
 	if have := l.mine[cluster]; have != nil && time.Now().Before(expiry(have)) {
 		return nil
 	}
-	got, err := l.acquire(ctx, cluster)
-	if err != nil {
-		return err
+	for tries := 1; ; tries++ {
+		got, err := l.acquire(ctx, cluster)
+		switch {
+		case err == nil:
+			l.mine[cluster] = got
+			return nil
+		case tries < leaseTries && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
+			// Another run was faster: the next look says who.
+		default:
+			return err
+		}
 	}
-	l.mine[cluster] = got
-	return nil
 }
 
 func (l *leases) acquire(ctx context.Context, cluster graph.ID) (*coordinationv1.Lease, error) {

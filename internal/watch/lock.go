@@ -37,7 +37,7 @@ func (e *HeldError) Error() string {
 // was killed is waited out, 15 seconds at most; one that lives is a *HeldError.
 func Lock(ctx context.Context, client coordination.LeasesGetter, namespace string, progress flow.Progress) (locked context.Context, release func(), err error) {
 	l := newLeases(client, Identity())
-	key := graph.ID{Namespace: namespace, Name: pivotLease}
+	key := lockOf(namespace)
 	if err := l.outwait(ctx, key, progress); err != nil {
 		return nil, nil, err
 	}
@@ -55,6 +55,10 @@ func Lock(ctx context.Context, client coordination.LeasesGetter, namespace strin
 		// What cannot be released expires by itself.
 		_ = l.release(end, key)
 	}, nil
+}
+
+func lockOf(namespace string) graph.ID {
+	return graph.ID{Namespace: namespace, Name: pivotLease}
 }
 
 // outwait takes the Lease, and waits for that of a holder that does not renew it.

@@ -70,8 +70,10 @@ func TestGone_ResumeWithoutTheSource(t *testing.T) {
 	whole := uninterrupted(t)
 	timeout := []string{"--watch-after", "0s", "--timeout", "1m"}
 	for name, resume := range map[string]func(*trial) []string{
-		"named":     func(tr *trial) []string { return tr.args("resume", "--other-side-is-gone") },
-		"not named": func(tr *trial) []string { return append(tr.onTargetAlone("resume", "--other-side-is-gone"), timeout...) },
+		"named": func(tr *trial) []string { return tr.args("resume", "--other-side-is-gone") },
+		"not named": func(tr *trial) []string {
+			return append(tr.onTargetAlone("resume", "--other-side-is-gone"), timeout...)
+		},
 	} {
 		t.Run("the target is whole, the source is "+name, func(t *testing.T) {
 			tr := begin(t)
