@@ -80,7 +80,7 @@ func TestTogether_ALivingHolderIsNamedAndADeadOneIsOutwaited(t *testing.T) {
 	if err := world.target.Client().Delete(t.Context(), ca); err != nil {
 		t.Fatal(err)
 	}
-	first := tr.start(t, tr.args("resume")...)
+	first := tr.start(t, append(tr.args("resume"), "--timeout", "10m")...)
 	holder := tr.holder(t)
 	var others []*running
 	for _, verb := range []string{"resume", "rollback", "move"} {
