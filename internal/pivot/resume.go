@@ -53,7 +53,7 @@ func unlessGone(ctx context.Context, c *management.Cluster, gone bool, namespace
 			c.Name(), err, command)
 	default:
 		progress.Say(flow.Update{Time: time.Now(), Warning: true, Message: c.Name() + " is taken for gone, as --other-side-is-gone says: " + err.Error()})
-		return nil, nil
+		c = nil
 	}
 	return c, nil
 }
