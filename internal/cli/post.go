@@ -156,7 +156,7 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 		if err != nil {
 			return "", err
 		}
-		options.Other = pivot.OtherSide(source.Cluster)
+		options.Other = source.Cluster.OtherSide
 	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	options.Progress = progress.Show

@@ -124,7 +124,7 @@ func newMoving(o MoveOptions, binary mover) *moving {
 		options := watch.Options{Cluster: o.Target.Cluster, Namespace: o.Namespace, Names: namesOf(clusters), Policy: o.Policy, Records: records,
 			Timeout: o.Timeout, Progress: o.Progress}
 		if o.Source.Cluster != nil {
-			options.Other = OtherSide(o.Source.Cluster)
+			options.Other = o.Source.Cluster.OtherSide
 		}
 		return watch.Run(ctx, options)
 	}

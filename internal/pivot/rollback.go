@@ -222,7 +222,7 @@ func (r *rollback) adopt(ctx context.Context) (end bool, err error) {
 	o := watch.Options{Cluster: r.o.Source, Namespace: r.o.Namespace, Names: namesOf(again), Policy: r.o.Policy,
 		Records: r.snapshots(again), Timeout: r.o.Timeout, Progress: r.o.Progress}
 	if r.o.Target != nil {
-		o.Other = OtherSide(r.o.Target)
+		o.Other = r.o.Target.OtherSide
 	}
 	post, err := watch.Run(ctx, o)
 	r.result.Post = &post

@@ -15,7 +15,6 @@ import (
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
-	"github.com/move-hook/move-hook/pkg/labels"
 )
 
 // VerifyOptions say what to judge and what to compare it with: a record file or a
@@ -252,7 +251,7 @@ func otherSide(g *graph.Graph, cluster graph.ID) adopt.OtherSide {
 	}
 	o, ok := g.Object(cluster)
 	switch {
-	case ok && isPaused(o):
+	case ok && o.Facts.Paused: // the annotation pauses no more than the Cluster object itself
 		return adopt.OtherPaused
 	case ok:
 		return adopt.OtherUnpaused
@@ -260,29 +259,6 @@ func otherSide(g *graph.Graph, cluster graph.ID) adopt.OtherSide {
 		return adopt.OtherAbsent
 	default:
 		return adopt.OtherUnknown
-	}
-}
-
-func isPaused(o *graph.Object) bool {
-	m := labels.MetaOf(o)
-	return m.SpecPaused || labels.PausedByAnnotation(m)
-}
-
-// OtherSide looks at the same Cluster on the other management cluster; it is what
-// watch.Options.Other wants. What cannot be read is unknown.
-func OtherSide(other *management.Cluster) func(context.Context, graph.ID) adopt.OtherSide {
-	return func(ctx context.Context, cluster graph.ID) adopt.OtherSide {
-		o, err := other.Get(ctx, cluster, true)
-		switch {
-		case err != nil:
-			return adopt.OtherUnknown
-		case o == nil:
-			return adopt.OtherAbsent
-		case isPaused(o):
-			return adopt.OtherPaused
-		default:
-			return adopt.OtherUnpaused
-		}
 	}
 }
 

@@ -37,7 +37,6 @@ var (
 	configKind  = schema.GroupVersionKind{Group: bootstrapv1.GroupVersion.Group, Version: "v1beta2", Kind: "KubeadmConfig"}
 	kcpKind     = schema.GroupVersionKind{Group: controlplanev1.GroupVersion.Group, Version: "v1beta2", Kind: "KubeadmControlPlane"}
 	devKind     = schema.GroupVersionKind{Group: infrav1.GroupVersion.Group, Version: "v1beta2", Kind: "DevMachine"}
-	secretKind  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 )
 
 func standAlone(t *testing.T, namespace string) alone {
