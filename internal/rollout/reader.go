@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,9 @@ type reading struct {
 	client.Client // nil: what is not overridden below is not to be called
 	client.Reader
 
+	// flight: Machines are read side by side and wait for the one that asks first.
+	flight singleflight.Group
+
 	mu    sync.Mutex
 	known map[string]runtime.Object
 	// failed is the first answer other than "not found": then nothing was judged.
@@ -35,24 +39,42 @@ func newReading(r client.Reader) *reading {
 // Get reads one object.
 func (r *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	name := fmt.Sprintf("%T %s %s", o, o.GetObjectKind().GroupVersionKind(), key)
-	r.mu.Lock()
-	known, ok := r.known[name]
-	r.mu.Unlock()
-	if ok {
-		assign(o, known)
-		return nil
+	switch o.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+	default:
+		return r.get(ctx, name, key, o, opts...)
 	}
-	err := r.Reader.Get(ctx, key, o, opts...)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		switch o.(type) {
-		case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-			r.known[name] = o.DeepCopyObject()
+	found, err, _ := r.flight.Do(name, func() (any, error) {
+		r.mu.Lock()
+		known, ok := r.known[name]
+		r.mu.Unlock()
+		if ok {
+			return known, nil
 		}
-	case !apierrors.IsNotFound(err) && r.failed == nil:
-		r.failed = fmt.Errorf("reading %s: %w", name, err)
+		read := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy is of the same type.
+		if err := r.get(ctx, name, key, read, opts...); err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.known[name] = read
+		return read, nil
+	})
+	if err != nil {
+		return err
+	}
+	assign(o, found.(runtime.Object)) //nolint:forcetypeassert // It is what the function above returns.
+	return nil
+}
+
+func (r *reading) get(ctx context.Context, name string, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, o, opts...)
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.failed == nil {
+			r.failed = fmt.Errorf("reading %s: %w", name, err)
+		}
 	}
 	return err
 }

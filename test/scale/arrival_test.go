@@ -60,8 +60,9 @@ func TestArrival_ManyClustersAtOnce(t *testing.T) {
 	requests, writes := len(proxy.Requests()), len(proxy.Mutating())
 	t.Logf("%d Clusters of %d objects: adopted p50 %s, p99 %s after their last object; %.1f requests a Cluster, %.1f of them writes",
 		clusters, stack.ObjectsPerSyntheticCluster, at(took, 50), at(took, 99), float64(requests)/float64(clusters), float64(writes)/float64(clusters))
-	// Each object: one dry run and one write of its owners, and little besides.
-	if most := 3 * stack.ObjectsPerSyntheticCluster * clusters; requests > most {
+	// Each object: one dry run and one write of its owners, and little besides; and what
+	// upstream's verdict about three control-plane Machines reads.
+	if most := (3*stack.ObjectsPerSyntheticCluster + 15) * clusters; requests > most {
 		t.Errorf("%d requests, want at most %d: %v", requests, most, proxy.Counts())
 	}
 	want := stack.Must(stack.OwnerGraph(t.Context(), source, stack.SyntheticNamespace))(t)
