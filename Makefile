@@ -33,7 +33,8 @@ stack: ## Build the programs of the test stack (about 6 minutes the first time, 
 
 .PHONY: stack-test
 stack-test: build stack ## Run the tests on the real stack (a seeded sample of the long series)
-	@cd test && go vet ./... && go test -timeout 40m -p 1 ./...
+	@# Two packages at a time, the longest first: it mostly waits for controllers.
+	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/...
 
 .PHONY: soak
 soak: build stack ## Run every long series whole: all orders, all kill points, scale
