@@ -95,7 +95,7 @@ func (p *Proof) look(ctx context.Context, e Env, key client.ObjectKey, before gr
 		available = c.Message
 		return c.Status == metav1.ConditionTrue, nil
 	})
-	p.check("the target is Available", err == nil, "Cluster %s %s", key, available)
+	p.check("the target is Available", err == nil, "%s", strings.TrimSpace("Cluster "+key.String()+" "+available))
 
 	left, err := movable(ctx, e.Source, key.Namespace)
 	if err != nil {
