@@ -127,10 +127,10 @@ func (v variation) play(t *testing.T, key client.ObjectKey) {
 	if err := m.Client().Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-cp-0"}, machine); err != nil {
 		t.Fatal(err)
 	}
-	for k, value := range v.machine {
+	cp := v.controlPlane(t, key)
+	for k, value := range v.machine { // after prefill, which would name its template so that it fits
 		merge(t, m, "DevMachine/"+machine.Spec.InfrastructureRef.Name, key.Namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, k, value))
 	}
-	cp := v.controlPlane(t, key)
 
 	cluster := &clusterv1.Cluster{}
 	if err := m.Client().Get(ctx, key, cluster); err != nil {
@@ -155,7 +155,7 @@ func (v variation) play(t *testing.T, key client.ObjectKey) {
 		if !strings.Contains(refused.Stdout, machine.Name) {
 			t.Errorf("the Machine is not named\n%s", refused)
 		}
-		post = append(post, "--allow-rollout")
+		post = append(post, "--allow-rollout", "--max-version-skew", "1")
 	}
 	hook(t, 0, post...)
 	waitFor(t, 3*time.Minute, fmt.Sprintf("the control plane to replace %s: %t", machine.Name, v.rolls), func() bool {
