@@ -132,13 +132,20 @@ func table(t *testing.T, rows []row) {
 // TestP4_MoveKilledAnywhereThenResumed kills `move-hook move`, its pre, its clusterctl
 // and its post, at a write on either side, before or after it took effect.
 func TestP4_MoveKilledAnywhereThenResumed(t *testing.T) {
+	killed(t, (*trial).resumed)
+}
+
+// killed kills a move at every point that is chosen, and lets judge say what
+// becomes of it.
+func killed(t *testing.T, judge func(tr *trial, t *testing.T, whole writes) string) {
+	t.Helper()
 	whole := uninterrupted(t)
 	var rows []row
 	for _, p := range whole.points(t, 4) {
 		t.Run(p.String(), func(t *testing.T) {
 			tr := begin(t)
 			tr.run(t, &p, "move")
-			rows = append(rows, row{p.String() + " of move", tr.resumed(t, whole)})
+			rows = append(rows, row{p.String() + " of move", judge(tr, t, whole)})
 		})
 	}
 	table(t, rows)
@@ -163,16 +170,7 @@ func (tr *trial) resumed(t *testing.T, whole writes) string {
 // TestP4_MoveKilledAnywhereThenRolledBack: the source is again what it was before
 // pre, as long as post has not begun to release the target.
 func TestP4_MoveKilledAnywhereThenRolledBack(t *testing.T) {
-	whole := uninterrupted(t)
-	var rows []row
-	for _, p := range whole.points(t, 4) {
-		t.Run(p.String(), func(t *testing.T) {
-			tr := begin(t)
-			tr.run(t, &p, "move")
-			rows = append(rows, row{p.String() + " of move", tr.rolledBack(t, whole)})
-		})
-	}
-	table(t, rows)
+	killed(t, (*trial).rolledBack)
 }
 
 // rolledBack runs rollback and judges the end. Refused, it has to be for a reason,
