@@ -40,32 +40,19 @@ var world struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "move-hook-arm-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if world.hook, err = scenario.BuildMoveHook(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	world.Management, err = stack.Start(context.Background(), stack.Options{Name: "arm", Bare: true, Progress: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer world.Stop()
-	code := m.Run()
-	if code != 0 {
-		world.KeepLogs()
-		fmt.Fprintln(os.Stderr, "logs of the API server:", world.LogDir())
-	}
-	return code
+	os.Exit(scenario.WithMoveHook(context.Background(), func(hook string) (code int, err error) {
+		world.hook = hook
+		world.Management, err = stack.Start(context.Background(), stack.Options{Name: "arm", Bare: true, Progress: os.Stderr})
+		if err != nil {
+			return 1, err
+		}
+		defer world.Stop()
+		if code = m.Run(); code != 0 {
+			world.KeepLogs()
+			fmt.Fprintln(os.Stderr, "logs of the API server:", world.LogDir())
+		}
+		return code, nil
+	}))
 }
 
 // hook runs the real program and demands an exit code.

@@ -6,7 +6,6 @@ package interrupt_test
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -22,28 +21,17 @@ var world struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "move-hook-interrupt-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if world.hook, err = scenario.BuildMoveHook(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	var stop func()
-	world.source, world.target, stop, err = stack.Pair(context.Background(), stack.Options{Bare: true, GarbageCollector: true, Progress: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	return m.Run()
+	os.Exit(scenario.WithMoveHook(context.Background(), func(hook string) (int, error) {
+		world.hook = hook
+		var stop func()
+		var err error
+		world.source, world.target, stop, err = stack.Pair(context.Background(), stack.Options{Bare: true, GarbageCollector: true, Progress: os.Stderr})
+		if err != nil {
+			return 1, err
+		}
+		defer stop()
+		return m.Run(), nil
+	}))
 }
 
 func soak() bool { return os.Getenv("MOVE_HOOK_SOAK") != "" }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -71,34 +72,21 @@ func ready(t *testing.T, name string) client.ObjectKey {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard()) // of the clusterctl library, which is asked for the owner graph
-	os.Exit(run(m))
+	os.Exit(scenario.WithMoveHook(context.Background(), func(hook string) (int, error) { return run(m, hook) }))
 }
 
-func run(m *testing.M) int {
+func run(m *testing.M, hook string) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	dir, err := os.MkdirTemp("", "move-hook-scenario-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	hook, err := scenario.BuildMoveHook(ctx, dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	source, target, stop, err := stack.Pair(ctx, stack.Options{Progress: os.Stderr})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 1, err
 	}
 	defer stop()
-	world.source, world.target, world.dir = source, target, dir
+	world.source, world.target, world.dir = source, target, filepath.Dir(hook)
 	world.env = scenario.Env{Source: source, Target: target, MoveHook: hook, Clusterctl: source.Clusterctl()}
 	if err := source.Create(ctx, stack.Class("classes", "quick")...); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 1, err
 	}
 	if flag.Lookup("test.run").Value.String() == "" {
 		for _, m := range fleet {
@@ -111,7 +99,7 @@ func run(m *testing.M) int {
 		target.KeepLogs()
 		fmt.Fprintf(os.Stderr, "logs of the source: %s\nlogs of the target: %s\n", source.LogDir(), target.LogDir())
 	}
-	return code
+	return code, nil
 }
 
 // soak says whether a long series is to run whole (make soak) or as a sample.
