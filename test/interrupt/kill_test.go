@@ -78,15 +78,17 @@ func halfway(t *testing.T, requests []stack.Request, verb string) int {
 	return found[len(found)/2]
 }
 
-// points are all points of a run, or a seeded sample of them.
+// points are all points of a run, or a seeded sample of them. What is there before
+// write N is what is there after write N-1, so there is one before, the first.
 func (w writes) points(t *testing.T, sample int) []point {
 	var all []point
-	for _, when := range []stack.Moment{stack.Before, stack.After} {
-		for n := 1; n <= w.source; n++ {
-			all = append(all, point{onSource, n, when})
-		}
-		for n := 1; n <= w.target; n++ {
-			all = append(all, point{onTarget, n, when})
+	for _, of := range []struct {
+		side   side
+		writes int
+	}{{onSource, w.source}, {onTarget, w.target}} {
+		all = append(all, point{of.side, 1, stack.Before})
+		for n := 1; n <= of.writes; n++ {
+			all = append(all, point{of.side, n, stack.After})
 		}
 	}
 	if soak() {
@@ -141,14 +143,29 @@ func killed(t *testing.T, judge func(tr *trial, t *testing.T, whole writes) stri
 	t.Helper()
 	whole := uninterrupted(t)
 	var rows []row
-	for _, p := range whole.points(t, 4) {
-		t.Run(p.String(), func(t *testing.T) {
-			tr := begin(t)
-			tr.run(t, &p, "move")
-			rows = append(rows, row{p.String() + " of move", judge(tr, t, whole)})
-		})
-	}
+	each(t, whole.points(t, 4), &rows, func(t *testing.T, p point) row {
+		tr := begin(t)
+		tr.run(t, &p, "move")
+		return row{p.String() + " of move", judge(tr, t, whole)}
+	})
 	table(t, rows)
+}
+
+// each tries every point, several at a time, and collects the rows in the order of
+// the points.
+func each(t *testing.T, points []point, rows *[]row, try func(t *testing.T, p point) row) {
+	t.Helper()
+	tried := make([]row, len(points))
+	t.Run("at", func(t *testing.T) {
+		for i, p := range points {
+			t.Run(p.String(), func(t *testing.T) {
+				t.Parallel()
+				tried[i] = row{p.String(), "not recovered: the trial broke off"}
+				tried[i] = try(t, p)
+			})
+		}
+	})
+	*rows = append(*rows, tried...)
 }
 
 // resumed runs resume and judges the end.

@@ -7,7 +7,10 @@ import (
 	"context"
 	"flag"
 	"os"
+	"sync"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/test/scenario"
 	"github.com/move-hook/move-hook/test/stack"
@@ -17,6 +20,8 @@ import (
 var world struct {
 	source, target *stack.Management
 	hook           string
+	// both is the first moment, by namespace, at which both copies were unpaused.
+	both sync.Map
 }
 
 func TestMain(m *testing.M) {
@@ -30,6 +35,13 @@ func TestMain(m *testing.M) {
 			return 1, err
 		}
 		defer stop()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for _, side := range []*stack.Management{world.source, world.target} {
+			if err := play(ctx, side, func(c client.ObjectKey) { watchBoth(ctx, c) }); err != nil {
+				return 1, err
+			}
+		}
 		return m.Run(), nil
 	}))
 }

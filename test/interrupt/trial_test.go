@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/test/stack"
@@ -33,9 +31,7 @@ type trial struct {
 	source, target *stack.APIProxy
 	// before is the source as it was before anything was done to it.
 	before state
-	// both is the first moment at which both copies were seen unpaused.
-	both atomic.Pointer[string]
-	log  []string
+	log    []string
 }
 
 // side names the proxy at which a run is killed.
@@ -65,20 +61,14 @@ func begin(t *testing.T) *trial {
 	}
 	tr.adorn(t)
 	tr.source, tr.target = stack.Must(stack.Proxy(world.source))(t), stack.Must(stack.Proxy(world.target))(t)
-	ctx, stop := context.WithCancel(t.Context())
-	var background sync.WaitGroup
-	writeStatus(ctx, world.source, tr.namespace)
-	background.Go(func() { tr.rebuild(ctx) })
-	background.Go(func() { tr.watch(ctx) })
 	t.Cleanup(func() {
-		stop()
-		background.Wait()
 		tr.source.Close()
 		tr.target.Close()
 		if t.Failed() {
 			t.Log(strings.Join(tr.log, "\n"))
 		}
 	})
+	tr.rebuilt(t)
 	tr.before = tr.state(t, world.source)
 	return tr
 }
@@ -111,72 +101,11 @@ func (tr *trial) adorn(t *testing.T) {
 	}
 }
 
-// rebuild writes the status that a move loses, on both sides, again and again.
-func (tr *trial) rebuild(ctx context.Context) {
-	for ctx.Err() == nil {
-		for _, m := range []*stack.Management{world.source, world.target} {
-			writeStatus(ctx, m, tr.namespace)
-		}
-		wait(ctx, 300*time.Millisecond)
-	}
-}
-
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-// statuses are the copies whose status was written.
-var statuses sync.Map
-
-// writeStatus writes what is missing. Objects come and go meanwhile.
-func writeStatus(ctx context.Context, m *stack.Management, namespace string) {
-	for kind, status := range map[string]string{
-		"Cluster": `{"status":{"initialization":{"infrastructureProvisioned":true,"controlPlaneInitialized":true},` +
-			`"conditions":[{"type":"ControlPlaneInitialized","status":"True","reason":"Initialized","message":"","lastTransitionTime":"1970-01-01T00:00:00Z"}]}}`,
-		"Machine":       `{"status":{"nodeRef":{"name":"n"}}}`,
-		"KubeadmConfig": `{"status":{"dataSecretName":"NAME"}}`,
-	} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind + "List"))
-		if kind == "KubeadmConfig" {
-			list.SetGroupVersionKind(stack.KubeadmConfigs.GroupVersion().WithKind(kind + "List"))
-		}
-		if m.Client().List(ctx, list, client.InNamespace(namespace)) != nil {
-			continue
-		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			if _, written := statuses.Load(o.GetUID()); written {
-				continue
-			}
-			uid, patch := o.GetUID(), strings.ReplaceAll(status, "NAME", o.GetName())
-			if m.Client().Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch))) == nil {
-				statuses.Store(uid, true)
-			}
-		}
-	}
-}
-
-// watch looks whether both copies are ever unpaused at the same time: the source's
-// before and after the target's.
-func (tr *trial) watch(ctx context.Context) {
-	for ; ctx.Err() == nil; wait(ctx, 20*time.Millisecond) {
-		if tr.live(ctx, world.target) && tr.live(ctx, world.source) && tr.live(ctx, world.target) {
-			now := time.Now().Format(time.TimeOnly)
-			tr.both.CompareAndSwap(nil, &now)
-		}
-	}
-}
-
-func (tr *trial) live(ctx context.Context, m *stack.Management) bool {
-	c := &clusterv1.Cluster{}
-	if m.Client().Get(ctx, client.ObjectKey{Namespace: tr.namespace, Name: "c1"}, c) != nil {
-		return false
-	}
-	return c.Spec.Paused == nil || !*c.Spec.Paused
 }
 
 // run runs the program through the proxies, with a deadline; -1 is a kill.
@@ -263,8 +192,8 @@ func (tr *trial) expireLeases(t *testing.T) {
 
 // neverBoth is P5.
 func (tr *trial) neverBoth() error {
-	if at := tr.both.Load(); at != nil {
-		return fmt.Errorf("both copies were unpaused at %s", *at)
+	if at, ok := world.both.Load(tr.namespace); ok {
+		return fmt.Errorf("both copies were unpaused at %s", at)
 	}
 	return nil
 }

@@ -21,36 +21,32 @@ func killedTwice(t *testing.T, verb string, again func(*trial, *testing.T, write
 	var rows []row
 	for _, first := range []point{whole.creating, whole.deleting} {
 		var once writes
-		try := func(second *point) {
-			name := fmt.Sprintf("%s of move, then %s of %s", first, second, verb)
-			if second == nil {
-				name = fmt.Sprintf("%s of move, then a whole %s", first, verb)
+		try := func(t *testing.T, second *point) row {
+			tr := begin(t)
+			if code := tr.run(t, &first, "move"); code != -1 {
+				t.Fatalf("move was not killed, it ended with exit code %d", code)
 			}
-			t.Run(name, func(t *testing.T) {
-				tr := begin(t)
-				if code := tr.run(t, &first, "move"); code != -1 {
-					t.Fatalf("move was not killed, it ended with exit code %d", code)
-				}
-				tr.source.Forget()
-				tr.target.Forget()
-				if second != nil {
-					tr.run(t, second, verb)
-				}
-				result := again(tr, t, whole)
-				if result != "recovered" {
-					t.Errorf("%s, although nothing was adopted when it was killed", result)
-				}
-				if second == nil {
-					once = tr.written()
-				}
-				rows = append(rows, row{name, result})
-			})
+			tr.source.Forget()
+			tr.target.Forget()
+			name := fmt.Sprintf("%s of move, then a whole %s", first, verb)
+			if second != nil {
+				tr.run(t, second, verb)
+				name = fmt.Sprintf("%s of move, then %s of %s", first, second, verb)
+			}
+			result := again(tr, t, whole)
+			if result != "recovered" {
+				t.Errorf("%s, although nothing was adopted when it was killed", result)
+			}
+			if second == nil {
+				once = tr.written()
+			}
+			return row{name, result}
 		}
-		try(nil)
-		t.Logf("that %s writes %d times on the source and %d times on the target", verb, once.source, once.target)
-		for _, second := range once.points(t, 2) {
-			try(&second)
-		}
+		t.Run(fmt.Sprintf("%s of move", first), func(t *testing.T) {
+			rows = append(rows, try(t, nil))
+			t.Logf("that %s writes %d times on the source and %d times on the target", verb, once.source, once.target)
+			each(t, once.points(t, 2), &rows, func(t *testing.T, p point) row { return try(t, &p) })
+		})
 	}
 	table(t, rows)
 }
