@@ -118,6 +118,7 @@ func OpenConfig(cfg *rest.Config, name string) (*Cluster, error) {
 	cfg.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{name: name, host: cfg.Host, namespace: metav1.NamespaceDefault, clock: &clock{}, said: map[graph.ID]string{}}
 	cfg.Wrap(c.clock.wrap)
+	cfg.Wrap((&patience{}).wrap)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", name, err)

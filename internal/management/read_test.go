@@ -151,7 +151,7 @@ func TestRead_ServerInTroubleIsAnErrorAndNoEmptyGraph(t *testing.T) {
 				answer(w)
 				return true
 			}
-			_, _, err := c.Read(context.Background(), Scope{Namespace: "default"})
+			_, _, err := c.Read(soon(t), Scope{Namespace: "default"})
 			if err == nil || !strings.Contains(err.Error(), "Machine.cluster.x-k8s.io") || !strings.Contains(err.Error(), "the test server") {
 				t.Errorf("want an error that names the kind and the management cluster, got %v", err)
 			}
@@ -366,7 +366,7 @@ func TestOtherSide_OnlySpecPausedCounts(t *testing.T) {
 		}
 	}
 	s.Close()
-	if got := c.OtherSide(context.Background(), id(graph.Cluster, "default", "paused")); got != adopt.OtherUnknown {
+	if got := c.OtherSide(soon(t), id(graph.Cluster, "default", "paused")); got != adopt.OtherUnknown {
 		t.Errorf("a server that is away makes the other side %s", got)
 	}
 }

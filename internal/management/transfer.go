@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -53,14 +56,14 @@ func (c *Cluster) Copy(ctx context.Context, from *Cluster, o Copy) (types.UID, e
 			return "", fmt.Errorf("copying %s: %w", o.ID, err)
 		}
 	}
-	api := c.dynamic.Resource(gvr).Namespace(o.ID.Namespace)
-	made, err := api.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+	var made metav1.Object
+	made, err = c.dynamic.Resource(gvr).Namespace(o.ID.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+	api := c.metadata.Resource(gvr).Namespace(o.ID.Namespace)
 	if apierrors.IsAlreadyExists(err) {
-		there, err := c.Get(ctx, o.ID, false)
-		if err != nil || there == nil {
-			return "", &WriteError{Object: o.ID, Unknown: true, Err: err}
+		made, err = api.Get(ctx, o.ID.Name, metav1.GetOptions{})
+		if err == nil && !isUnfinished(made) {
+			return made.GetUID(), nil
 		}
-		return there.UID, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("creating %s on %s: %w", o.ID, c.name, err)
@@ -71,10 +74,21 @@ func (c *Cluster) Copy(ctx context.Context, from *Cluster, o Copy) (types.UID, e
 	if err != nil {
 		return "", fmt.Errorf("copying %s: %w", o.ID, err)
 	}
-	if _, err := api.Patch(ctx, o.ID.Name, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := patch(ctx, api, o.ID.Name, body, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
 		return "", &WriteError{Object: o.ID, Unknown: true, Err: err}
 	}
 	return made.GetUID(), nil
+}
+
+// isUnfinished: a copy of ours whose managed fields are not yet the original's,
+// because the answer to its creation was lost or we were killed.
+func isUnfinished(made metav1.Object) bool {
+	fields := made.GetManagedFields()
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
 }
 
 // Remove takes one copy of an object off this management cluster and leaves what it
@@ -94,17 +108,15 @@ func (c *Cluster) Remove(ctx context.Context, t adopt.Target) error {
 		if err != nil {
 			return err
 		}
-		_, err = patch(ctx, api, t.Name, body, metav1.PatchOptions{FieldManager: FieldManager})
-		return err
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			_, err := patch(ctx, api, t.Name, body, metav1.PatchOptions{FieldManager: FieldManager})
+			return err
+		})
 	}
-	gone := func(err error) bool {
-		return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || isOtherCopy(err)
-	}
+	gone := func(err error) bool { return apierrors.IsNotFound(err) || isOtherCopy(err) }
 	err = change(map[string]any{"annotations": map[string]any{graph.DeleteForMoveAnnotation: ""}})
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		err = api.Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
+		err = c.delete(ctx, api, t)
 	}
 	if err != nil {
 		if gone(err) {
@@ -120,6 +132,27 @@ func (c *Cluster) Remove(ctx context.Context, t adopt.Target) error {
 		return &WriteError{Object: t.ID, Unknown: true, Err: err}
 	}
 	return nil
+}
+
+// delete deletes one copy. A conflict is about another copy, which is left alone, or
+// passes.
+func (c *Cluster) delete(ctx context.Context, api metadata.ResourceInterface, t adopt.Target) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		err := api.Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, readErr := c.Get(ctx, t.ID, false)
+		if readErr != nil {
+			return readErr
+		}
+		if now == nil || now.UID != t.UID {
+			return nil
+		}
+		return err
+	})
 }
 
 // Pause sets spec.paused of one copy of a Cluster, or drops it, as clusterctl does
@@ -139,7 +172,10 @@ func (c *Cluster) Pause(ctx context.Context, t adopt.Target, paused bool) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err = c.dynamic.Resource(gvr).Namespace(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := c.dynamic.Resource(gvr).Namespace(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+		return err
+	})
 	if err != nil {
 		return &WriteError{Object: t.ID, Unknown: true, Err: err}
 	}

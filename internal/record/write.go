@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/move-hook/move-hook/pkg/graph"
 )
@@ -48,9 +49,7 @@ func Write(ctx context.Context, client typedcorev1.ConfigMapsGetter, s graph.Sna
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		uid := have[name].UID
-		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := remove(ctx, api, have[name], metav1.DeleteOptions{}); err != nil {
 			return "", wrote, fmt.Errorf("removing the surplus record ConfigMap %s/%s: %w", s.Cluster.Namespace, name, err)
 		}
 	}
@@ -65,17 +64,26 @@ func Delete(ctx context.Context, client typedcorev1.ConfigMapsGetter, cluster gr
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		uid := have[name].UID
-		o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+		o := metav1.DeleteOptions{}
 		if dryRun {
 			o.DryRun = []string{metav1.DryRunAll}
 		}
-		if err := client.ConfigMaps(cluster.Namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
+		if err := remove(ctx, client.ConfigMaps(cluster.Namespace), have[name], o); err != nil {
 			return gone, fmt.Errorf("removing the record ConfigMap %s/%s: %w", cluster.Namespace, name, err)
 		}
 		gone = append(gone, name)
 	}
 	return gone, nil
+}
+
+// remove deletes this copy. One that is gone already is no error.
+func remove(ctx context.Context, api typedcorev1.ConfigMapInterface, cm *corev1.ConfigMap, o metav1.DeleteOptions) error {
+	o.Preconditions = &metav1.Preconditions{UID: &cm.UID}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return api.Delete(ctx, cm.Name, o) })
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // put makes a ConfigMap what is wanted; have may be nil. It says whether it wrote.

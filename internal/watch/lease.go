@@ -162,9 +162,23 @@ func (l *leases) renew(ctx context.Context) {
 		case err == nil:
 			l.mine[cluster] = renewed
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-			delete(l.mine, cluster)
+			// Another's, or our own renewal whose answer was lost.
+			if there := l.stillOurs(ctx, cluster); there != nil {
+				l.mine[cluster] = there
+			} else {
+				delete(l.mine, cluster)
+			}
 		}
 	}
+}
+
+// stillOurs reads a Lease and returns it where it is ours.
+func (l *leases) stillOurs(ctx context.Context, cluster graph.ID) *coordinationv1.Lease {
+	there, err := l.client.Leases(cluster.Namespace).Get(ctx, leaseName(cluster), metav1.GetOptions{})
+	if err != nil || ptr.Deref(there.Spec.HolderIdentity, "") != l.identity {
+		return nil
+	}
+	return there
 }
 
 // release deletes a Lease that is ours; nothing happens where it is not.
@@ -176,13 +190,22 @@ func (l *leases) release(ctx context.Context, cluster graph.ID) error {
 		return nil
 	}
 	delete(l.mine, cluster)
-	err := l.client.Leases(cluster.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
-	})
+	err := l.delete(ctx, cluster, lease)
+	if apierrors.IsConflict(err) {
+		if lease = l.stillOurs(ctx, cluster); lease != nil {
+			err = l.delete(ctx, cluster, lease)
+		}
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return l.wrap(cluster, "releasing", err)
+}
+
+func (l *leases) delete(ctx context.Context, cluster graph.ID, lease *coordinationv1.Lease) error {
+	return l.client.Leases(cluster.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
+	})
 }
 
 // releaseAll deletes every Lease that is ours and returns the last error: what

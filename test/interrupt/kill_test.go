@@ -176,12 +176,24 @@ func (tr *trial) resumed(t *testing.T, whole writes) string {
 		t.Errorf("resume ends with exit code %d", code)
 		return fmt.Sprintf("not recovered: exit code %d", code)
 	}
-	if err := errors.Join(tr.neverBoth(), same("the target is not what an uninterrupted move leaves", whole.after, tr.state(t, world.target)),
-		same("something is left on the source", state{}, tr.state(t, world.source))); err != nil {
+	if err := tr.isMovedFrom(t, whole); err != nil {
 		t.Error(err)
 		return "not recovered: the end is another"
 	}
 	return "recovered"
+}
+
+// isMovedFrom: the target is what an uninterrupted move leaves, and the source is empty.
+func (tr *trial) isMovedFrom(t *testing.T, whole writes) error {
+	t.Helper()
+	return errors.Join(tr.neverBoth(), same("the target is not what an uninterrupted move leaves", whole.after, tr.state(t, world.target)),
+		same("something is left on the source", state{}, tr.state(t, world.source)))
+}
+
+// isRestored: the source is what it was before, and the target is empty.
+func (tr *trial) isRestored(t *testing.T, _ writes) error {
+	t.Helper()
+	return errors.Join(tr.neverBoth(), same("the source is not what it was", tr.before, tr.state(t, world.source)), tr.emptyTarget(t))
 }
 
 // TestP4_MoveKilledAnywhereThenRolledBack: the source is again what it was before
@@ -207,8 +219,7 @@ func (tr *trial) rolledBack(t *testing.T, whole writes) string {
 		t.Errorf("rollback ends with exit code %d", code)
 		return fmt.Sprintf("not recovered: exit code %d", code)
 	}
-	if err := errors.Join(tr.neverBoth(), same("the source is not what it was", tr.before, tr.state(t, world.source)),
-		tr.emptyTarget(t)); err != nil {
+	if err := tr.isRestored(t, whole); err != nil {
 		t.Error(err)
 		return "not recovered: the end is another"
 	}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -135,7 +134,7 @@ func (tr *trial) holder(t *testing.T) string {
 type running struct {
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
-	wait func()
+	over chan struct{} // closed when it has ended
 	tr   *trial
 }
 
@@ -146,15 +145,19 @@ func (tr *trial) start(t *testing.T, args ...string) *running {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r := &running{cmd: cmd, out: out, tr: tr, wait: sync.OnceFunc(func() { _ = cmd.Wait() })} // its exit code is what counts
-	t.Cleanup(func() { cancel(); r.wait() })
+	r := &running{cmd: cmd, out: out, tr: tr, over: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // its exit code is what counts
+		close(r.over)
+	}()
+	t.Cleanup(func() { cancel(); <-r.over })
 	return r
 }
 
 // ended waits for its end and gives the exit code.
 func (r *running) ended(t *testing.T) int {
 	t.Helper()
-	r.wait()
+	<-r.over
 	r.tr.note(r.cmd.Args[1], r.cmd, r.out)
 	return r.cmd.ProcessState.ExitCode()
 }

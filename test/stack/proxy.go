@@ -76,6 +76,7 @@ type APIProxy struct {
 	cutAt    int
 	cutWhen  Moment
 	cut      chan struct{} // closed when the clients are cut off
+	faults   faults
 }
 
 // Moment is when a proxy cuts, seen from the write that it cuts at.
@@ -238,6 +239,10 @@ func (p *APIProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.isCut() {
 			panic(http.ErrAbortHandler)
 		}
+		if fault := p.draw(r, "get"); fault != "" {
+			p.fail(w, r, &Request{}, fault)
+			return
+		}
 		p.forward.ServeHTTP(w, r)
 		return
 	}
@@ -264,6 +269,10 @@ func (p *APIProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	recorder := &statusRecorder{ResponseWriter: w}
 	defer func() { p.answered(asked, recorder.status) }()
+	if fault := p.draw(r, asked.Verb); fault != "" {
+		p.fail(recorder, r, asked, fault)
+		return
+	}
 	p.forward.ServeHTTP(recorder, r)
 }
 
