@@ -119,8 +119,8 @@ type refusal struct{ why string }
 func (r refusal) Error() string { return r.why }
 
 // resume unpauses the winning end in clusterctl's order, ClusterClasses first, and
-// takes off only what the records say is not the user's. A ClusterClass without a
-// record was free when clusterctl began, or it would have refused
+// takes off only what the records say is not the user's. A ClusterClass that moves was
+// free when clusterctl began, or it would have refused
 // (mover.go, checkClusterClassesNotPaused). The error is a refusal where the other
 // copy may be reconciled.
 func (t *transfer) resume(ctx context.Context) error {
@@ -134,16 +134,15 @@ func (t *transfer) resume(ctx context.Context) error {
 	if err := t.look(ctx); err != nil {
 		return err
 	}
-	for _, level := range t.members {
-		for _, id := range level {
-			o, ok := t.win.graph.Object(id)
-			if !ok || id.GroupKind() != graph.ClusterClass || !labels.PausedByAnnotation(labels.MetaOf(o)) || t.pausedByUser(id) {
-				continue
-			}
-			c := labels.Change{DropAnnotations: []string{labels.Paused}}
-			if err := t.apply(ctx, t.win, adopt.ChangeMeta{On: target(o), Change: c, Reason: "clusterctl had paused it"}, "unpaused"); err != nil {
-				return err
-			}
+	for _, o := range t.win.graph.OfKind(graph.ClusterClass) {
+		if ours, err := t.isPausedClass(ctx, o); err != nil {
+			return err
+		} else if !ours {
+			continue
+		}
+		c := labels.Change{DropAnnotations: []string{labels.Paused}}
+		if err := t.apply(ctx, t.win, adopt.ChangeMeta{On: target(o), Change: c, Reason: "clusterctl had paused it"}, "unpaused"); err != nil {
+			return err
 		}
 	}
 	for _, cluster := range t.clusters {
@@ -162,6 +161,23 @@ func (t *transfer) resume(ctx context.Context) error {
 		t.wrote(flow.Wrote(cluster, "unpaused on the "+t.win.side, false))
 	}
 	return nil
+}
+
+// clusterctlManager is the field manager of what clusterctl writes.
+const clusterctlManager = "clusterctl"
+
+// isPausedClass says whether clusterctl paused this ClusterClass of the winning end: the
+// records tell, and for one that no Cluster uses and no record has, its managed fields.
+func (t *transfer) isPausedClass(ctx context.Context, o *graph.Object) (bool, error) {
+	switch {
+	case !labels.PausedByAnnotation(labels.MetaOf(o)) || t.pausedByUser(o.ID):
+		return false, nil
+	case slices.ContainsFunc(t.members, func(level []graph.ID) bool { return slices.Contains(level, o.ID) }):
+		return true, nil
+	case o.Namespace != t.namespace:
+		return false, nil
+	}
+	return t.win.Annotated(ctx, o.ID, labels.Paused, clusterctlManager)
 }
 
 func (t *transfer) pausedByUser(id graph.ID) bool {

@@ -80,8 +80,8 @@ func FromFile(path string) ([]graph.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the record file: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxContent {
-		return nil, fmt.Errorf("%s is no record file: it must be a regular file of at most %d MiB", path, maxContent>>20)
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%s is no record file: it must be a regular file of at most %d MiB", path, maxFile>>20)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -23,8 +23,11 @@ const (
 	version = 1
 	// maxPart bounds one ConfigMap's payload in bytes: the API server takes 1 MiB in all.
 	maxPart = 900 << 10
-	// maxContent bounds what a payload may unpack to, in bytes.
-	maxContent = 256 << 20
+	// maxContent bounds what the payload of one Cluster may unpack to, in bytes: some
+	// 100,000 objects, and little enough for a pod.
+	maxContent = 64 << 20
+	// maxFile bounds a record file, which has many Clusters and is its user's own.
+	maxFile = 256 << 20
 )
 
 // content is what is stored. Sorted and without times, so that the same snapshot

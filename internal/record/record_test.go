@@ -2,11 +2,14 @@ package record
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -300,4 +303,53 @@ func FuzzDecodeFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDecode_HostileInputIsAnErrorInBoundedMemory: a ConfigMap is written by whoever
+// may write ConfigMaps.
+func TestDecode_HostileInputIsAnErrorInBoundedMemory(t *testing.T) {
+	parts, checksum, err := encode(snapshot(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := bytes.Join(parts, nil)
+	packed := func(write func(io.Writer)) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		write(w)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	deep := strings.Repeat(`{"snapshot":`, 20_000)
+	for name, c := range map[string]struct {
+		payload  []byte
+		checksum string
+		want     string
+	}{
+		"cut off":         {good[:len(good)/2], checksum, "unpacking"},
+		"no gzip":         {[]byte("apiVersion: v1"), checksum, "unpacking"},
+		"another content": {good, strings.Repeat("0", 64), "checksum"},
+		"a bomb": {packed(func(w io.Writer) {
+			zeros := make([]byte, 1<<20)
+			for range maxContent>>20 + 2 {
+				_, _ = w.Write(zeros)
+			}
+		}), checksum, "unpacks to more than"},
+		"deep": {packed(func(w io.Writer) { _, _ = io.WriteString(w, deep) }), sum([]byte(deep)), "depth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := decode([][]byte{c.payload}, c.checksum)
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("want an error about %q, got %v", c.want, err)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 8*maxContent {
+				t.Errorf("%d MiB were allocated for a payload of %d bytes", used>>20, len(c.payload))
+			}
+		})
+	}
 }

@@ -28,7 +28,7 @@ type writes struct {
 func uninterrupted(t *testing.T) writes {
 	t.Helper()
 	// In a test of its own, so that what looks at its Cluster ends with it.
-	measured.Do(func() { t.Run("uninterrupted", func(t *testing.T) { measured.writes = measure(t) }) })
+	measured.Do(func() { t.Run("uninterrupted", func(t *testing.T) { measured.writes = measure(t, begin(t)) }) })
 	if measured.writes.source == 0 {
 		t.Fatal("an uninterrupted move failed before")
 	}
@@ -40,9 +40,8 @@ var measured struct {
 	writes writes
 }
 
-func measure(t *testing.T) writes {
+func measure(t *testing.T, tr *trial) writes {
 	t.Helper()
-	tr := begin(t)
 	if code := tr.run(t, nil, "move"); code != 0 {
 		t.Fatalf("an uninterrupted move ends with exit code %d", code)
 	}
@@ -231,5 +230,6 @@ func (tr *trial) emptyTarget(t *testing.T) error {
 	t.Helper()
 	have := tr.state(t, world.target)
 	delete(have, "ConfigMap/moved-by-label")
+	delete(have, "ClusterClass.cluster.x-k8s.io/class")
 	return same("something is left on the target", state{}, have)
 }

@@ -53,11 +53,17 @@ func (p point) String() string {
 	return fmt.Sprintf("%s %s write %d", map[stack.Moment]string{stack.Before: "before", stack.After: "after"}[p.when], p.side, p.n)
 }
 
-func begin(t *testing.T) *trial {
+// begin makes the Clusters of a trial; without names it is one, c1.
+func begin(t *testing.T, clusters ...string) *trial {
 	t.Helper()
 	tr := &trial{namespace: fmt.Sprintf("p%04d", trials.Add(1))}
-	if err := stack.Cluster("c1").InNamespace(tr.namespace).ControlPlane(3).Workers("md-0", 2).Synthesize(t.Context(), world.source); err != nil {
-		t.Fatal(err)
+	if len(clusters) == 0 {
+		clusters = []string{"c1"}
+	}
+	for _, name := range clusters {
+		if err := stack.Cluster(name).InNamespace(tr.namespace).ControlPlane(3).Workers("md-0", 2).Synthesize(t.Context(), world.source); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tr.adorn(t)
 	tr.source, tr.target = stack.Must(stack.Proxy(world.source))(t), stack.Must(stack.Proxy(world.target))(t)
