@@ -22,7 +22,7 @@ const runsAgain = 8
 // exit code; run again it comes to the end.
 func TestP4_FaultsAtRandom(t *testing.T) {
 	whole := uninterrupted(t)
-	runs := 4
+	runs := 2
 	if soak() {
 		runs = 100
 	}
@@ -36,7 +36,10 @@ func TestP4_FaultsAtRandom(t *testing.T) {
 			if n := i % (len(stack.Faults) + 1); n < len(stack.Faults) && soak() {
 				kinds = kinds[n : n+1]
 			}
-			back := i/2%2 == 1
+			back := i%2 == 1
+			if soak() {
+				back = i/len(stack.Faults)%2 == 1
+			}
 			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 				t.Parallel()
 				rows[i] = row{fmt.Sprintf("run %d, seed %d, %v", i+1, seed, kinds), "not recovered: the run broke off"}

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"github.com/move-hook/move-hook/test/stack"
 )
 
 // beginSeveral is a namespace with two Clusters and a ClusterClass that none of them
@@ -37,17 +35,13 @@ func TestP4_SeveralClustersInANamespace(t *testing.T) {
 	if whole.source == 0 {
 		t.Fatal("an uninterrupted move failed")
 	}
-	// Spread over the run: several in each part of it.
-	var points []point
-	every := 60
-	if soak() {
-		every = 12
-	}
-	for n := every / 2; n <= whole.source; n += every {
-		points = append(points, point{onSource, n, stack.After})
-	}
-	for n := every / 2; n <= whole.target; n += every {
-		points = append(points, point{onTarget, n, stack.After})
+	points := []point{whole.creating, whole.deleting}
+	if soak() { // spread over the whole run
+		for _, p := range whole.points(t, 0) {
+			if p.n%12 == 0 {
+				points = append(points, p)
+			}
+		}
 	}
 	var rows []row
 	for name, judge := range map[string]func(*trial, *testing.T, writes) string{"resume": (*trial).resumed, "rollback": (*trial).rolledBack} {
@@ -87,7 +81,6 @@ func TestDryRun_ResumeAndRollbackWriteNothing(t *testing.T) {
 				if err := same("the target changed", target, tr.state(t, world.target)); err != nil {
 					t.Error(err)
 				}
-				t.Log(tr.said())
 			})
 		}
 	}

@@ -256,6 +256,9 @@ func (p *APIProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if asked.Body, err = peek(r); err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	if strings.HasPrefix(asked.Verb, "delete") && dryRunIn(asked.Body) {
+		asked.DryRun = true
+	}
 	if asked.Name == "" && asked.Verb == "create" {
 		asked.Name = nameIn(asked.Body)
 	}
@@ -334,6 +337,20 @@ func peek(r *http.Request) (string, error) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return string(body[:min(len(body), 64<<10)]), nil
+}
+
+// dryRunIn says whether the options of a deletion, which come in its body, are for a
+// dry run.
+func dryRunIn(body string) bool {
+	options := &metav1.DeleteOptions{}
+	if o, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(body), nil, options); err == nil {
+		if decoded, ok := o.(*metav1.DeleteOptions); ok {
+			options = decoded
+		}
+	} else {
+		_ = json.Unmarshal([]byte(body), options) // else there are none
+	}
+	return len(options.DryRun) > 0
 }
 
 // nameIn finds the name of the object that is created: it is not in the path.
