@@ -105,10 +105,11 @@ func TestP4_MoveKilledAnywhereThenResumed(t *testing.T) {
 func killed(t *testing.T, judge func(tr *trial, t *testing.T, whole writes) string) {
 	t.Helper()
 	whole := uninterrupted(t)
-	rows := interrupt.Each(t, whole.points(t, 4), func(t *testing.T, p interrupt.Point) interrupt.Row {
+	points := whole.points(t, 4)
+	rows := interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row {
 		tr := begin(t)
-		tr.run(t, &p, "move")
-		return interrupt.Row{Point: p.String() + " of move", Result: judge(tr, t, whole)}
+		tr.run(t, &points[i], "move")
+		return interrupt.Row{Point: points[i].String() + " of move", Result: judge(tr, t, whole)}
 	})
 	interrupt.Table(t, rows)
 }

@@ -53,10 +53,10 @@ func TestP4_SeveralClustersInANamespace(t *testing.T) {
 	var rows []interrupt.Row
 	for name, judge := range map[string]func(*trial, *testing.T, writes) string{"resume": (*trial).resumed, "rollback": (*trial).rolledBack} {
 		t.Run(name, func(t *testing.T) {
-			rows = append(rows, interrupt.Each(t, points, func(t *testing.T, p interrupt.Point) interrupt.Row {
+			rows = append(rows, interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row {
 				tr := beginSeveral(t)
-				tr.run(t, &p, "move")
-				return interrupt.Row{Point: fmt.Sprintf("%s of move, then %s", p, name), Result: judge(tr, t, whole)}
+				tr.run(t, &points[i], "move")
+				return interrupt.Row{Point: fmt.Sprintf("%s of move, then %s", points[i], name), Result: judge(tr, t, whole)}
 			})...)
 		})
 	}

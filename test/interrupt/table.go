@@ -29,9 +29,9 @@ func Table(t *testing.T, rows []Row) {
 	t.Logf("%d points tried: %v\n%s", len(rows), counts, text.String())
 }
 
-// Each tries every point, as many at a time as -parallel says, and gives the rows
-// in the order of the points.
-func Each(t *testing.T, points []Point, try func(t *testing.T, p Point) Row) []Row {
+// Each tries every point by its index, as many at a time as -parallel says, and
+// gives the rows in the order of the points.
+func Each(t *testing.T, points []Point, try func(t *testing.T, i int) Row) []Row {
 	t.Helper()
 	tried := make([]Row, len(points))
 	t.Run("at", func(t *testing.T) {
@@ -39,7 +39,7 @@ func Each(t *testing.T, points []Point, try func(t *testing.T, p Point) Row) []R
 			t.Run(p.String(), func(t *testing.T) {
 				t.Parallel()
 				tried[i] = Row{p.String(), "not recovered: the trial broke off"}
-				tried[i] = try(t, p)
+				tried[i] = try(t, i)
 			})
 		}
 	})

@@ -47,7 +47,8 @@ func killedTwice(t *testing.T, verb string, again func(*trial, *testing.T, write
 		t.Run(fmt.Sprintf("%s of move", first), func(t *testing.T) {
 			rows = append(rows, try(t, nil))
 			t.Logf("that %s writes %d times on the source and %d times on the target", verb, once.source, once.target)
-			rows = append(rows, interrupt.Each(t, once.points(t, 2), func(t *testing.T, p interrupt.Point) interrupt.Row { return try(t, &p) })...)
+			points := once.points(t, 2)
+			rows = append(rows, interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row { return try(t, &points[i]) })...)
 		})
 	}
 	interrupt.Table(t, rows)
