@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/move-hook/move-hook/test/interrupt"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -26,8 +27,8 @@ func TestP4_FaultsAtRandom(t *testing.T) {
 	if soak() {
 		runs = 100
 	}
-	random := seeded(t)
-	rows := make([]row, runs)
+	random := interrupt.Seeded(t)
+	rows := make([]interrupt.Row, runs)
 	t.Run("run", func(t *testing.T) {
 		for i := range runs {
 			seed := random.Uint64()
@@ -42,26 +43,26 @@ func TestP4_FaultsAtRandom(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 				t.Parallel()
-				rows[i] = row{fmt.Sprintf("run %d, seed %d, %v", i+1, seed, kinds), "not recovered: the run broke off"}
-				rows[i].result = faulty(t, whole, seed, back, kinds)
+				rows[i] = interrupt.Row{Point: fmt.Sprintf("run %d, seed %d, %v", i+1, seed, kinds), Result: "not recovered: the run broke off"}
+				rows[i].Result = faulty(t, whole, seed, back, kinds)
 			})
 		}
 	})
-	table(t, rows)
+	interrupt.Table(t, rows)
 }
 
 func faulty(t *testing.T, whole writes, seed uint64, back bool, kinds []stack.Fault) string {
 	t.Helper()
 	tr := begin(t)
 	trouble := func() {
-		tr.source.Trouble(seed, faultRate, kinds...)
-		tr.target.Trouble(seed+1, faultRate, kinds...)
+		tr.Source.Trouble(seed, faultRate, kinds...)
+		tr.Target.Trouble(seed+1, faultRate, kinds...)
 	}
-	verb, at := "move", (*point)(nil)
+	verb, at := "move", (*interrupt.Point)(nil)
 	judge := (*trial).isMovedFrom
 	if back {
 		// Half way, by chance of the seed while creating or deleting.
-		at = []*point{&whole.creating, &whole.deleting}[seed%2]
+		at = []*interrupt.Point{&whole.creating, &whole.deleting}[seed%2]
 		judge = (*trial).isRestored
 		if tr.run(t, at, "move") != -1 {
 			t.Fatal("the move was not killed")
@@ -85,7 +86,7 @@ func faulty(t *testing.T, whole writes, seed uint64, back bool, kinds []stack.Fa
 		}
 	}
 	done := map[stack.Fault]int{}
-	for _, p := range []*stack.APIProxy{tr.source, tr.target} {
+	for _, p := range []*stack.APIProxy{tr.Source, tr.Target} {
 		for kind, n := range p.Troubled() {
 			done[kind] += n
 		}
@@ -116,7 +117,7 @@ func counted(done map[stack.Fault]int) string {
 func TestP4_TargetRestartsDuringPost(t *testing.T) {
 	uninterrupted(t)
 	tr, _ := moved(t)
-	tr.target.Forget()
+	tr.Target.Forget()
 	post := tr.start(t, tr.onTargetAlone("post", "--watch-after", "0s", "--timeout", "3m")...)
 	for range 600 {
 		if len(tr.work()) >= 5 {

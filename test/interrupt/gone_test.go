@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/move-hook/move-hook/test/interrupt"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -15,22 +16,22 @@ func moved(t *testing.T) (tr *trial, file string) {
 	t.Helper()
 	tr = begin(t)
 	file = filepath.Join(t.TempDir(), "record")
-	if code := tr.hook(t, nil, "pre", "--kubeconfig", tr.source.Kubeconfig(), "--to-kubeconfig", tr.target.Kubeconfig(), "-n", tr.namespace, "--record", file); code != 0 {
+	if code := tr.Run(t, nil, "pre", "--kubeconfig", tr.Source.Kubeconfig(), "--to-kubeconfig", tr.Target.Kubeconfig(), "-n", tr.Namespace, "--record", file); code != 0 {
 		t.Fatalf("pre ends with exit code %d", code)
 	}
-	stack.Must(stack.Move(t.Context(), world.source, world.target, tr.namespace))(t)
+	stack.Must(stack.Move(t.Context(), world.source, world.target, tr.Namespace))(t)
 	return tr, file
 }
 
 // exits runs the program and wants this exit code and these words.
 func (tr *trial) exits(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
-	got := tr.hook(t, nil, args...)
+	got := tr.Run(t, nil, args...)
 	if got != code {
 		t.Errorf("%v ends with exit code %d, not %d", args, got, code)
 	}
 	for _, w := range words {
-		if !strings.Contains(tr.said(), w) {
+		if !strings.Contains(tr.Said(), w) {
 			t.Errorf("%v does not say %q", args, w)
 		}
 	}
@@ -38,7 +39,7 @@ func (tr *trial) exits(t *testing.T, code int, args []string, words ...string) {
 
 func (tr *trial) isMoved(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(tr.neverBoth(), same("the target is not what an uninterrupted move leaves", uninterrupted(t).after, tr.state(t, world.target))); err != nil {
+	if err := errors.Join(tr.neverBoth(), interrupt.Same("the target is not what an uninterrupted move leaves", uninterrupted(t).after, tr.state(t, world.target))); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,7 +53,7 @@ func TestGone_TheSourceVanishedAfterTheMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr, file := moved(t)
-			tr.source.Cut()
+			tr.Source.Cut()
 			if more(file) != nil {
 				tr.dropRecords(t)
 			}
@@ -79,11 +80,11 @@ func TestGone_ResumeWithoutTheSource(t *testing.T) {
 			tr := begin(t)
 			tr.run(t, &whole.deleting, "move")
 			before := tr.state(t, world.target)
-			tr.source.Cut()
+			tr.Source.Cut()
 			for _, verb := range []string{"resume", "move"} {
 				tr.exits(t, 5, tr.args(verb), "move-hook resume --other-side-is-gone")
 			}
-			if err := same("something was changed", before, tr.state(t, world.target)); err != nil {
+			if err := interrupt.Same("something was changed", before, tr.state(t, world.target)); err != nil {
 				t.Error(err)
 			}
 			tr.exits(t, 0, resume(tr))
@@ -94,9 +95,9 @@ func TestGone_ResumeWithoutTheSource(t *testing.T) {
 		tr := begin(t)
 		tr.run(t, &whole.creating, "move")
 		before := tr.state(t, world.target)
-		tr.source.Cut()
+		tr.Source.Cut()
 		tr.exits(t, 4, tr.args("resume", "--other-side-is-gone"))
-		if err := errors.Join(tr.neverBoth(), same("something was changed", before, tr.state(t, world.target))); err != nil {
+		if err := errors.Join(tr.neverBoth(), interrupt.Same("something was changed", before, tr.state(t, world.target))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -106,7 +107,7 @@ func TestGone_ResumeWithoutTheSource(t *testing.T) {
 func TestGone_RollbackWithoutTheTarget(t *testing.T) {
 	whole := uninterrupted(t)
 	for name, c := range map[string]struct {
-		at   point
+		at   interrupt.Point
 		code int
 	}{
 		"the source is whole":      {whole.creating, 0},
@@ -116,9 +117,9 @@ func TestGone_RollbackWithoutTheTarget(t *testing.T) {
 			tr := begin(t)
 			tr.run(t, &c.at, "move")
 			before := tr.state(t, world.source)
-			tr.target.Cut()
+			tr.Target.Cut()
 			tr.exits(t, 5, tr.args("rollback"), "move-hook rollback --other-side-is-gone")
-			if err := same("something was changed", before, tr.state(t, world.source)); err != nil {
+			if err := interrupt.Same("something was changed", before, tr.state(t, world.source)); err != nil {
 				t.Error(err)
 			}
 			tr.exits(t, c.code, tr.args("rollback", "--other-side-is-gone"))
@@ -126,7 +127,7 @@ func TestGone_RollbackWithoutTheTarget(t *testing.T) {
 			if c.code == 0 {
 				want = tr.before
 			}
-			if err := errors.Join(tr.neverBoth(), same("the source is not what it should be", want, tr.state(t, world.source))); err != nil {
+			if err := errors.Join(tr.neverBoth(), interrupt.Same("the source is not what it should be", want, tr.state(t, world.source))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -136,8 +137,8 @@ func TestGone_RollbackWithoutTheTarget(t *testing.T) {
 // dropRecords deletes the records that the move brought to the target.
 func (tr *trial) dropRecords(t *testing.T) {
 	t.Helper()
-	for _, o := range stack.Must(stack.ReadAll(t.Context(), world.target, tr.namespace))(t) {
-		if isRecord(o) {
+	for _, o := range stack.Must(stack.ReadAll(t.Context(), world.target, tr.Namespace))(t) {
+		if interrupt.IsRecord(o) {
 			if err := world.target.Client().Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}

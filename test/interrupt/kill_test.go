@@ -3,25 +3,21 @@ package interrupt_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/move-hook/move-hook/test/interrupt"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
 // writes is how often an uninterrupted run writes on each side, and what it leaves.
 type writes struct {
 	source, target int
-	after          state
+	after          interrupt.State
 	// creating and deleting are points half way in what clusterctl does on the target
 	// and then on the source.
-	creating, deleting point
+	creating, deleting interrupt.Point
 }
 
 // uninterrupted runs a whole move, once for all tests, and says how much it writes.
@@ -45,21 +41,21 @@ func measure(t *testing.T, tr *trial) writes {
 	if code := tr.run(t, nil, "move"); code != 0 {
 		t.Fatalf("an uninterrupted move ends with exit code %d", code)
 	}
-	if err := errors.Join(tr.neverBoth(), same("the target is not what the source was", tr.before, tr.state(t, world.target)),
-		same("something is left on the source", state{}, tr.state(t, world.source))); err != nil {
+	if err := errors.Join(tr.neverBoth(), interrupt.Same("the target is not what the source was", tr.before, tr.state(t, world.target)),
+		interrupt.Same("something is left on the source", interrupt.State{}, tr.state(t, world.source))); err != nil {
 		t.Fatal(err)
 	}
 	w := tr.written()
 	w.after = tr.state(t, world.target)
-	w.creating = point{onTarget, halfway(t, tr.target.Mutating(), "create"), stack.After}
-	w.deleting = point{onSource, halfway(t, tr.source.Mutating(), "delete"), stack.After}
+	w.creating = interrupt.Point{Side: interrupt.OnTarget, N: halfway(t, tr.Target.Mutating(), "create"), When: stack.After}
+	w.deleting = interrupt.Point{Side: interrupt.OnSource, N: halfway(t, tr.Source.Mutating(), "delete"), When: stack.After}
 	t.Logf("an uninterrupted move writes %d times on the source and %d times on the target; half way are %s and %s", w.source, w.target, w.creating, w.deleting)
 	return w
 }
 
 // written is how often was written since the proxies last forgot.
 func (tr *trial) written() writes {
-	return writes{source: len(tr.source.Mutating()), target: len(tr.target.Mutating())}
+	return writes{source: len(tr.Source.Mutating()), target: len(tr.Target.Mutating())}
 }
 
 // halfway is the number of the write in the middle of those to objects of Cluster API.
@@ -79,55 +75,23 @@ func halfway(t *testing.T, requests []stack.Request, verb string) int {
 
 // points are all points of a run, or a seeded sample of them. What is there before
 // write N is what is there after write N-1, so there is one before, the first.
-func (w writes) points(t *testing.T, sample int) []point {
-	var all []point
+func (w writes) points(t *testing.T, sample int) []interrupt.Point {
+	var all []interrupt.Point
 	for _, of := range []struct {
-		side   side
+		side   interrupt.Side
 		writes int
-	}{{onSource, w.source}, {onTarget, w.target}} {
-		all = append(all, point{of.side, 1, stack.Before})
+	}{{interrupt.OnSource, w.source}, {interrupt.OnTarget, w.target}} {
+		all = append(all, interrupt.Point{Side: of.side, N: 1, When: stack.Before})
 		for n := 1; n <= of.writes; n++ {
-			all = append(all, point{of.side, n, stack.After})
+			all = append(all, interrupt.Point{Side: of.side, N: n, When: stack.After})
 		}
 	}
 	if soak() {
 		return all
 	}
-	random := seeded(t)
+	random := interrupt.Seeded(t)
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(sample, len(all))]
-}
-
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, seed))
-}
-
-func same(what string, want, have state) error {
-	if diff := cmp.Diff(want, have); diff != "" {
-		return fmt.Errorf("%s (- wanted, + there):\n%s", what, diff)
-	}
-	return nil
-}
-
-// row is a line of the table.
-type row struct {
-	point  string
-	result string
-}
-
-func table(t *testing.T, rows []row) {
-	t.Helper()
-	counts := map[string]int{}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\n", r.point, r.result)
-		counts[strings.SplitN(r.result, ":", 2)[0]]++
-	}
-	_ = w.Flush() // into memory
-	t.Logf("%d points tried: %v\n%s", len(rows), counts, text.String())
 }
 
 // TestP4_MoveKilledAnywhereThenResumed kills `move-hook move`, its pre, its clusterctl
@@ -141,30 +105,13 @@ func TestP4_MoveKilledAnywhereThenResumed(t *testing.T) {
 func killed(t *testing.T, judge func(tr *trial, t *testing.T, whole writes) string) {
 	t.Helper()
 	whole := uninterrupted(t)
-	var rows []row
-	each(t, whole.points(t, 4), &rows, func(t *testing.T, p point) row {
+	points := whole.points(t, 4)
+	rows := interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row {
 		tr := begin(t)
-		tr.run(t, &p, "move")
-		return row{p.String() + " of move", judge(tr, t, whole)}
+		tr.run(t, &points[i], "move")
+		return interrupt.Row{Point: points[i].String() + " of move", Result: judge(tr, t, whole)}
 	})
-	table(t, rows)
-}
-
-// each tries every point, several at a time, and collects the rows in the order of
-// the points.
-func each(t *testing.T, points []point, rows *[]row, try func(t *testing.T, p point) row) {
-	t.Helper()
-	tried := make([]row, len(points))
-	t.Run("at", func(t *testing.T) {
-		for i, p := range points {
-			t.Run(p.String(), func(t *testing.T) {
-				t.Parallel()
-				tried[i] = row{p.String(), "not recovered: the trial broke off"}
-				tried[i] = try(t, p)
-			})
-		}
-	})
-	*rows = append(*rows, tried...)
+	interrupt.Table(t, rows)
 }
 
 // resumed runs resume and judges the end.
@@ -185,14 +132,14 @@ func (tr *trial) resumed(t *testing.T, whole writes) string {
 // isMovedFrom: the target is what an uninterrupted move leaves, and the source is empty.
 func (tr *trial) isMovedFrom(t *testing.T, whole writes) error {
 	t.Helper()
-	return errors.Join(tr.neverBoth(), same("the target is not what an uninterrupted move leaves", whole.after, tr.state(t, world.target)),
-		same("something is left on the source", state{}, tr.state(t, world.source)))
+	return errors.Join(tr.neverBoth(), interrupt.Same("the target is not what an uninterrupted move leaves", whole.after, tr.state(t, world.target)),
+		interrupt.Same("something is left on the source", interrupt.State{}, tr.state(t, world.source)))
 }
 
 // isRestored: the source is what it was before, and the target is empty.
 func (tr *trial) isRestored(t *testing.T, _ writes) error {
 	t.Helper()
-	return errors.Join(tr.neverBoth(), same("the source is not what it was", tr.before, tr.state(t, world.source)), tr.emptyTarget(t))
+	return errors.Join(tr.neverBoth(), interrupt.Same("the source is not what it was", tr.before, tr.state(t, world.source)), tr.emptyTarget(t))
 }
 
 // TestP4_MoveKilledAnywhereThenRolledBack: the source is again what it was before
@@ -208,7 +155,7 @@ func (tr *trial) rolledBack(t *testing.T, whole writes) string {
 	switch code := tr.run(t, nil, "rollback"); code {
 	case 0:
 	case 4:
-		said := tr.said()
+		said := tr.Said()
 		if !strings.Contains(said, "AdoptionFinished") {
 			t.Error("rollback refuses for another reason than a finished adoption")
 			return "not recovered: " + said
@@ -231,5 +178,5 @@ func (tr *trial) emptyTarget(t *testing.T) error {
 	have := tr.state(t, world.target)
 	delete(have, "ConfigMap/moved-by-label")
 	delete(have, "ClusterClass.cluster.x-k8s.io/class")
-	return same("something is left on the target", state{}, have)
+	return interrupt.Same("something is left on the target", interrupt.State{}, have)
 }

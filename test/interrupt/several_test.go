@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/move-hook/move-hook/test/interrupt"
 )
 
 // beginSeveral is a namespace with two Clusters and a ClusterClass that none of them
@@ -18,7 +20,7 @@ func beginSeveral(t *testing.T) *trial {
 		"controlPlane":   map[string]any{"templateRef": map[string]any{"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlaneTemplate", "name": "none"}},
 	}}}
 	class.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterClass"))
-	class.SetNamespace(tr.namespace)
+	class.SetNamespace(tr.Namespace)
 	class.SetName("class")
 	if err := world.source.Client().Create(t.Context(), class); err != nil {
 		t.Fatal(err)
@@ -35,50 +37,50 @@ func TestP4_SeveralClustersInANamespace(t *testing.T) {
 	if whole.source == 0 {
 		t.Fatal("an uninterrupted move failed")
 	}
-	points := []point{whole.creating, whole.deleting}
+	points := []interrupt.Point{whole.creating, whole.deleting}
 	if soak() { // spread over the whole run
 		for _, p := range whole.points(t, 0) {
-			if p.n%12 == 0 {
+			if p.N%12 == 0 {
 				points = append(points, p)
 			}
 		}
 	}
-	var rows []row
+	var rows []interrupt.Row
 	for name, judge := range map[string]func(*trial, *testing.T, writes) string{"resume": (*trial).resumed, "rollback": (*trial).rolledBack} {
 		t.Run(name, func(t *testing.T) {
-			each(t, points, &rows, func(t *testing.T, p point) row {
+			rows = append(rows, interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row {
 				tr := beginSeveral(t)
-				tr.run(t, &p, "move")
-				return row{fmt.Sprintf("%s of move, then %s", p, name), judge(tr, t, whole)}
-			})
+				tr.run(t, &points[i], "move")
+				return interrupt.Row{Point: fmt.Sprintf("%s of move, then %s", points[i], name), Result: judge(tr, t, whole)}
+			})...)
 		})
 	}
-	table(t, rows)
+	interrupt.Table(t, rows)
 }
 
 // TestDryRun_ResumeAndRollbackWriteNothing: they say what they would do, from every
 // half of a move.
 func TestDryRun_ResumeAndRollbackWriteNothing(t *testing.T) {
 	whole := uninterrupted(t)
-	for _, at := range []point{whole.creating, whole.deleting} {
+	for _, at := range []interrupt.Point{whole.creating, whole.deleting} {
 		for _, verb := range []string{"resume", "rollback"} {
 			t.Run(fmt.Sprintf("%s, %s of move", verb, at), func(t *testing.T) {
 				t.Parallel()
 				tr := begin(t)
 				tr.run(t, &at, "move")
 				source, target := tr.state(t, world.source), tr.state(t, world.target)
-				tr.source.Forget()
-				tr.target.Forget()
+				tr.Source.Forget()
+				tr.Target.Forget()
 				if code := tr.run(t, nil, verb, "--dry-run"); code != 0 {
 					t.Errorf("%s --dry-run ends with exit code %d", verb, code)
 				}
-				for _, r := range append(tr.source.Mutating(), tr.target.Mutating()...) {
+				for _, r := range append(tr.Source.Mutating(), tr.Target.Mutating()...) {
 					t.Errorf("%s --dry-run wrote: %s", verb, r)
 				}
-				if err := same("the source changed", source, tr.state(t, world.source)); err != nil {
+				if err := interrupt.Same("the source changed", source, tr.state(t, world.source)); err != nil {
 					t.Error(err)
 				}
-				if err := same("the target changed", target, tr.state(t, world.target)); err != nil {
+				if err := interrupt.Same("the target changed", target, tr.state(t, world.target)); err != nil {
 					t.Error(err)
 				}
 			})

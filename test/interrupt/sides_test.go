@@ -75,7 +75,7 @@ func (tr *trial) rebuilt(t *testing.T) {
 		for _, r := range rebuilds {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
-			if err := world.source.Client().List(t.Context(), list, client.InNamespace(tr.namespace)); err != nil {
+			if err := world.source.Client().List(t.Context(), list, client.InNamespace(tr.Namespace)); err != nil {
 				t.Fatal(err)
 			}
 			for i := range list.Items {

@@ -25,10 +25,10 @@ func (tr *trial) post() []string {
 // work is what took effect on the target, Events and Leases aside.
 func (tr *trial) work() []string {
 	var work []string
-	for _, r := range tr.target.Mutating() {
+	for _, r := range tr.Target.Mutating() {
 		// A write that was refused because another came first did nothing.
 		if r.Status < 300 && r.Resource != "events" && r.Resource != "leases" {
-			work = append(work, strings.ReplaceAll(r.String(), tr.namespace, "NAMESPACE"))
+			work = append(work, strings.ReplaceAll(r.String(), tr.Namespace, "NAMESPACE"))
 		}
 	}
 	slices.Sort(work)
@@ -40,7 +40,7 @@ func (tr *trial) work() []string {
 func TestTogether_TwoPostsDoTheWorkOfOne(t *testing.T) {
 	uninterrupted(t)
 	alone, _ := moved(t)
-	alone.target.Forget()
+	alone.Target.Forget()
 	alone.exits(t, 0, alone.post())
 	alone.isMoved(t)
 	want := alone.work()
@@ -52,7 +52,7 @@ func TestTogether_TwoPostsDoTheWorkOfOne(t *testing.T) {
 	for i := range times {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 			tr, _ := moved(t)
-			tr.target.Forget()
+			tr.Target.Forget()
 			first, second := tr.start(t, tr.post()...), tr.start(t, tr.post()...)
 			for _, r := range []*running{first, second} {
 				if code := r.ended(t); code != 0 {
@@ -73,7 +73,7 @@ func TestTogether_ALivingHolderIsNamedAndADeadOneIsOutwaited(t *testing.T) {
 	uninterrupted(t)
 	tr, _ := moved(t)
 	ca := &corev1.Secret{}
-	if err := world.target.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.namespace, Name: "c1-ca"}, ca); err != nil {
+	if err := world.target.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.Namespace, Name: "c1-ca"}, ca); err != nil {
 		t.Fatal(err)
 	}
 	if err := world.target.Client().Delete(t.Context(), ca); err != nil {
@@ -107,7 +107,7 @@ func TestTogether_ALivingHolderIsNamedAndADeadOneIsOutwaited(t *testing.T) {
 	tr.isMoved(t)
 	for _, m := range []*stack.Management{world.source, world.target} {
 		left := &coordinationv1.LeaseList{}
-		if err := m.Client().List(t.Context(), left, client.InNamespace(tr.namespace)); err != nil || len(left.Items) > 0 {
+		if err := m.Client().List(t.Context(), left, client.InNamespace(tr.Namespace)); err != nil || len(left.Items) > 0 {
 			t.Errorf("%d Leases are left, %v", len(left.Items), err)
 		}
 	}
@@ -119,7 +119,7 @@ func (tr *trial) holder(t *testing.T) string {
 	for range 600 {
 		for _, m := range []*stack.Management{world.source, world.target} {
 			l := &coordinationv1.Lease{}
-			err := m.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.namespace, Name: "move-hook-pivot.lock"}, l)
+			err := m.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.Namespace, Name: "move-hook-pivot.lock"}, l)
 			if err == nil && l.Spec.HolderIdentity != nil {
 				return *l.Spec.HolderIdentity
 			}
@@ -141,7 +141,7 @@ type running struct {
 func (tr *trial) start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
-	cmd, out := tr.command(ctx, args...)
+	cmd, out := tr.Command(ctx, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +158,6 @@ func (tr *trial) start(t *testing.T, args ...string) *running {
 func (r *running) ended(t *testing.T) int {
 	t.Helper()
 	<-r.over
-	r.tr.note(r.cmd.Args[1], r.cmd, r.out)
+	r.tr.Note(r.cmd.Args[1], r.cmd, r.out)
 	return r.cmd.ProcessState.ExitCode()
 }

@@ -3,6 +3,8 @@ package interrupt_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/move-hook/move-hook/test/interrupt"
 )
 
 // TestP4_ResumeKilledAnywhereThenResumed kills `move-hook resume` of a move that was
@@ -18,16 +20,16 @@ func TestP4_RollbackKilledAnywhereThenRolledBack(t *testing.T) {
 
 func killedTwice(t *testing.T, verb string, again func(*trial, *testing.T, writes) string) {
 	whole := uninterrupted(t)
-	var rows []row
-	for _, first := range []point{whole.creating, whole.deleting} {
+	var rows []interrupt.Row
+	for _, first := range []interrupt.Point{whole.creating, whole.deleting} {
 		var once writes
-		try := func(t *testing.T, second *point) row {
+		try := func(t *testing.T, second *interrupt.Point) interrupt.Row {
 			tr := begin(t)
 			if code := tr.run(t, &first, "move"); code != -1 {
 				t.Fatalf("move was not killed, it ended with exit code %d", code)
 			}
-			tr.source.Forget()
-			tr.target.Forget()
+			tr.Source.Forget()
+			tr.Target.Forget()
 			name := fmt.Sprintf("%s of move, then a whole %s", first, verb)
 			if second != nil {
 				tr.run(t, second, verb)
@@ -40,13 +42,14 @@ func killedTwice(t *testing.T, verb string, again func(*trial, *testing.T, write
 			if second == nil {
 				once = tr.written()
 			}
-			return row{name, result}
+			return interrupt.Row{Point: name, Result: result}
 		}
 		t.Run(fmt.Sprintf("%s of move", first), func(t *testing.T) {
 			rows = append(rows, try(t, nil))
 			t.Logf("that %s writes %d times on the source and %d times on the target", verb, once.source, once.target)
-			each(t, once.points(t, 2), &rows, func(t *testing.T, p point) row { return try(t, &p) })
+			points := once.points(t, 2)
+			rows = append(rows, interrupt.Each(t, points, func(t *testing.T, i int) interrupt.Row { return try(t, &points[i]) })...)
 		})
 	}
-	table(t, rows)
+	interrupt.Table(t, rows)
 }

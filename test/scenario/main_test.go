@@ -41,6 +41,9 @@ var fleet = map[string]*member{
 	"lonely":  {build: named("lonely").StandAloneControlPlane(3)},
 	"later":   {build: named("later").StandAloneControlPlane(1)},
 	"alone":   {build: named("alone").StandAloneControlPlane(3)},
+	// Those at which move-hook is killed; a soak has more.
+	"killed-0": {build: toBeKilled("killed-0")},
+	"killed-1": {build: toBeKilled("killed-1")},
 }
 
 func named(name string) *stack.ClusterBuilder { return stack.Cluster(name).InNamespace(name) }
@@ -59,7 +62,11 @@ func (m *member) create(ctx context.Context) error {
 // ready waits until a workload cluster of the fleet is.
 func ready(t *testing.T, name string) client.ObjectKey {
 	t.Helper()
-	m := fleet[name]
+	return fleet[name].ready(t)
+}
+
+func (m *member) ready(t *testing.T) client.ObjectKey {
+	t.Helper()
 	if err := m.create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +78,7 @@ func ready(t *testing.T, name string) client.ObjectKey {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	tryTogether()
 	ctrl.SetLogger(logr.Discard()) // of the clusterctl library, which is asked for the owner graph
 	os.Exit(scenario.WithMoveHook(context.Background(), func(hook string) (int, error) { return run(m, hook) }))
 }

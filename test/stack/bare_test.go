@@ -47,6 +47,7 @@ func TestBare(t *testing.T) {
 	t.Run("watch", func(t *testing.T) { watchTells(t, source, target) })
 	t.Run("proxy counts", func(t *testing.T) { proxyCounts(t, source) })
 	t.Run("proxy cuts", func(t *testing.T) { proxyCuts(t, source) })
+	t.Run("proxy cuts at a verb", func(t *testing.T) { proxyCutsAtVerb(t, source) })
 	t.Run("API server restarts", func(t *testing.T) {
 		target.KillAPIServer()
 		if err := target.RestartAPIServer(t.Context()); err != nil {
@@ -190,6 +191,25 @@ func proxyCuts(t *testing.T, m *stack.Management) {
 		if err := through.Get(t.Context(), key, second); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("healed, but %v", err)
 		}
+	}
+}
+
+func proxyCutsAtVerb(t *testing.T, m *stack.Management) {
+	proxy, through := throughProxy(t, m)
+	object := configMap("verb")
+	cut := proxy.CutAtVerb("delete", 1, stack.After)
+	if err := through.Create(t.Context(), object); err != nil {
+		t.Fatalf("a create counted as a delete: %v", err)
+	}
+	if at := proxy.WasCutAt().String(); at != "" {
+		t.Errorf("it was cut at %q and nothing was deleted", at)
+	}
+	if err := through.Delete(t.Context(), object); err == nil {
+		t.Error("the first delete was answered")
+	}
+	<-cut
+	if at := proxy.WasCutAt().String(); at != "delete configmaps default/verb" {
+		t.Errorf("it was cut at %q", at)
 	}
 }
 

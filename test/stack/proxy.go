@@ -75,6 +75,8 @@ type APIProxy struct {
 	writes   int // since CutAt
 	cutAt    int
 	cutWhen  Moment
+	cutVerb  string        // of the writes that count; empty is all
+	cutBy    *Request      // the write that was cut at
 	cut      chan struct{} // closed when the clients are cut off
 	faults   faults
 }
@@ -195,11 +197,24 @@ func (p *APIProxy) Forget() {
 // next), and returns a channel that is closed when that has happened. From
 // then on connections are refused, until Heal. Refused, and not accepted and
 // dropped: that, client-go would take for a hiccup and repeat reads for ten seconds.
-func (p *APIProxy) CutAt(n int, when Moment) <-chan struct{} {
+func (p *APIProxy) CutAt(n int, when Moment) <-chan struct{} { return p.CutAtVerb("", n, when) }
+
+// CutAtVerb is CutAt where only the writes with this verb count; empty is all.
+func (p *APIProxy) CutAtVerb(verb string, n int, when Moment) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writes, p.cutAt, p.cutWhen, p.cut = 0, n, when, make(chan struct{})
+	p.writes, p.cutAt, p.cutWhen, p.cutVerb, p.cutBy, p.cut = 0, n, when, verb, nil, make(chan struct{})
 	return p.cut
+}
+
+// WasCutAt is the write that it was cut at since the last CutAt; empty if it was not.
+func (p *APIProxy) WasCutAt() Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cutBy == nil {
+		return Request{}
+	}
+	return *p.cutBy
 }
 
 // Cut has the proxy cut its clients off now, until Heal.
@@ -289,12 +304,14 @@ func (p *APIProxy) arrive(asked *Request) (before, after bool) {
 	default:
 	}
 	p.requests = append(p.requests, asked)
-	if asked.Mutates() {
+	counts := asked.Mutates() && (p.cutVerb == "" || p.cutVerb == asked.Verb)
+	if counts {
 		p.writes++
 	}
-	if p.cutAt == 0 || !asked.Mutates() || p.writes != p.cutAt {
+	if p.cutAt == 0 || !counts || p.writes != p.cutAt {
 		return false, false
 	}
+	p.cutBy = asked
 	if p.cutWhen == Before {
 		p.cutNow()
 	}
