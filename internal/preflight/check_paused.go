@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -8,9 +8,9 @@ import (
 
 // checkPaused finds Clusters and ClusterClasses that clusterctl refuses to move
 // (mover.go, checkClustersNotPaused and checkClusterClassesNotPaused).
-func checkPaused(s *scope) []finding.Finding {
+func checkPaused(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, o := range s.all() {
+	for _, o := range s.All() {
 		f := finding.Finding{ID: "Paused", Severity: finding.Stops, Object: o.String(), Have: "true", Want: "not set"}
 		m := labels.MetaOf(o)
 		switch {

@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 // checkLeftBehind finds what belongs to a Cluster, or is referred to by its
 // specs, and what `clusterctl move` will not take along. clusterctl says nothing
 // about these and calls the move a success.
-func checkLeftBehind(s *scope) []finding.Finding {
+func checkLeftBehind(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, o := range s.all() {
-		verdict := s.moves[o.ID]
+	for _, o := range s.All() {
+		verdict := s.Moves[o.ID]
 		if verdict.In {
 			continue
 		}
@@ -32,9 +32,9 @@ func checkLeftBehind(s *scope) []finding.Finding {
 }
 
 // referrer is the first object that moves and refers to this one.
-func referrer(s *scope, id graph.ID) (graph.Edge, bool) {
-	for _, e := range s.graph.Referrers(id) {
-		if s.moves[e.From].In {
+func referrer(s *Scope, id graph.ID) (graph.Edge, bool) {
+	for _, e := range s.Graph.Referrers(id) {
+		if s.Moves[e.From].In {
 			return e, true
 		}
 	}
@@ -43,15 +43,15 @@ func referrer(s *scope, id graph.ID) (graph.Edge, bool) {
 
 // unseenReferences are references to what nobody has read: of a kind that
 // clusterctl does not discover it is left behind, of a listed kind it does not exist.
-func unseenReferences(s *scope) []finding.Finding {
+func unseenReferences(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, o := range s.all() {
-		if !s.moves[o.ID].In {
+	for _, o := range s.All() {
+		if !s.Moves[o.ID].In {
 			continue
 		}
-		for _, e := range s.graph.SpecRefs(o.ID) {
+		for _, e := range s.Graph.SpecRefs(o.ID) {
 			f := finding.Finding{ID: "LeftBehind", Severity: finding.Harms, Object: e.To.String()}
-			switch info, known := s.graph.KindInfo(e.To.GroupKind()); {
+			switch info, known := s.Graph.KindInfo(e.To.GroupKind()); {
 			case e.State == graph.Live:
 				continue
 			case e.State == graph.Dangling:

@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"fmt"
@@ -7,31 +7,31 @@ import (
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
-// inFlight is what a scaler has begun and not finished: a record taken now would
+// InFlight is what a scaler has begun and not finished: a record taken now would
 // describe neither the state before nor the one after.
-type inFlight struct {
+type InFlight struct {
 	adopt.Missing
-	// scalers have to work for it to finish: they must not be held meanwhile.
-	scalers []graph.ID
+	// Scalers have to work for it to finish: they must not be held meanwhile.
+	Scalers []graph.ID
 }
 
-// flying finds everything that is in flight. A Machine that is only just joining
+// Flying finds everything that is in flight. A Machine that is only just joining
 // or leaving needs no scaler.
-func flying(s *scope) []inFlight {
-	var found []inFlight
-	for _, cluster := range s.clusters {
+func Flying(s *Scope) []InFlight {
+	var found []InFlight
+	for _, cluster := range s.Clusters {
 		counts := machinesOf(s, cluster)
-		for _, o := range s.members[cluster] {
+		for _, o := range s.Members[cluster] {
 			if what := unfinished(o); what != "" {
-				found = append(found, inFlight{Missing: adopt.Missing{Object: o.ID, What: what}})
+				found = append(found, InFlight{Missing: adopt.Missing{Object: o.ID, What: what}})
 			}
 			if o.Facts.Replicas == nil || !scalesMachines(s, cluster, o.ID) {
 				continue
 			}
 			if have, want := counts[o.ID], int(*o.Facts.Replicas); have != want {
-				found = append(found, inFlight{
+				found = append(found, InFlight{
 					Missing: adopt.Missing{Object: o.ID, What: fmt.Sprintf("has %d Machines and wants %d", have, want), Maker: "its controller"},
-					scalers: append([]graph.ID{o.ID}, scalersAbove(s, o.ID)...),
+					Scalers: append([]graph.ID{o.ID}, scalersAbove(s, o.ID)...),
 				})
 			}
 		}
@@ -55,11 +55,11 @@ func unfinished(o *graph.Object) string {
 
 // scalesMachines: the control plane and MachineSets own Machines one by one. A
 // MachinePool's provider may or may not.
-func scalesMachines(s *scope, cluster, id graph.ID) bool {
+func scalesMachines(s *Scope, cluster, id graph.ID) bool {
 	if id.GroupKind() == graph.MachineSet {
 		return true
 	}
-	c, ok := s.graph.Object(cluster)
+	c, ok := s.Graph.Object(cluster)
 	if !ok {
 		return false
 	}
@@ -68,13 +68,13 @@ func scalesMachines(s *scope, cluster, id graph.ID) bool {
 }
 
 // machinesOf counts the Machines that each object owns, by identity.
-func machinesOf(s *scope, cluster graph.ID) map[graph.ID]int {
+func machinesOf(s *Scope, cluster graph.ID) map[graph.ID]int {
 	counts := map[graph.ID]int{}
-	for _, m := range s.members[cluster] {
+	for _, m := range s.Members[cluster] {
 		if m.GroupKind() != graph.Machine {
 			continue
 		}
-		for _, e := range s.graph.Owners(m.ID) {
+		for _, e := range s.Graph.Owners(m.ID) {
 			if e.Kind == graph.Owner {
 				counts[e.To]++
 			}
@@ -84,9 +84,9 @@ func machinesOf(s *scope, cluster graph.ID) map[graph.ID]int {
 }
 
 // scalersAbove are the scalers that own a scaler: a MachineSet's MachineDeployment.
-func scalersAbove(s *scope, id graph.ID) []graph.ID {
+func scalersAbove(s *Scope, id graph.ID) []graph.ID {
 	var above []graph.ID
-	for _, e := range s.graph.Owners(id) {
+	for _, e := range s.Graph.Owners(id) {
 		if e.To.GroupKind() == graph.MachineDeployment {
 			above = append(above, e.To)
 		}
@@ -95,15 +95,15 @@ func scalersAbove(s *scope, id graph.ID) []graph.ID {
 }
 
 // rollouts are MachineDeployments that have Machines in more than one MachineSet.
-func rollouts(s *scope, cluster graph.ID) []inFlight {
-	var found []inFlight
-	for _, md := range s.members[cluster] {
+func rollouts(s *Scope, cluster graph.ID) []InFlight {
+	var found []InFlight
+	for _, md := range s.Members[cluster] {
 		if md.GroupKind() != graph.MachineDeployment {
 			continue
 		}
 		active, scalers := 0, []graph.ID{md.ID}
-		for _, e := range s.graph.Dependents(md.ID) {
-			ms, ok := s.graph.Object(e.From)
+		for _, e := range s.Graph.Dependents(md.ID) {
+			ms, ok := s.Graph.Object(e.From)
 			if !ok || ms.GroupKind() != graph.MachineSet {
 				continue
 			}
@@ -113,9 +113,9 @@ func rollouts(s *scope, cluster graph.ID) []inFlight {
 			}
 		}
 		if active > 1 {
-			found = append(found, inFlight{
+			found = append(found, InFlight{
 				Missing: adopt.Missing{Object: md.ID, What: fmt.Sprintf("is rolling out: %d of its MachineSets have replicas", active), Maker: "its controller"},
-				scalers: scalers,
+				Scalers: scalers,
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 // it reads the Clusters, ClusterClasses and Machines that they name as if it had
 // seen them (objectgraph.go getClusters, getClusterClasses, getMachines), and fails
 // after many tries. Any object that clusterctl sees will do, whosever it is.
-func checkUnseenOwner(s *scope) []finding.Finding {
+func checkUnseenOwner(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for o := range s.graph.All() {
-		if reason := s.moves[o.ID].Reason; reason == graph.NotDiscovered || reason == graph.OutOfScope {
+	for o := range s.Graph.All() {
+		if reason := s.Moves[o.ID].Reason; reason == graph.NotDiscovered || reason == graph.OutOfScope {
 			continue
 		}
-		for _, e := range s.graph.Owners(o.ID) {
+		for _, e := range s.Graph.Owners(o.ID) {
 			if e.Kind == graph.Held || e.State != graph.Stale && e.State != graph.Dangling {
 				continue
 			}
@@ -25,7 +25,7 @@ func checkUnseenOwner(s *scope) []finding.Finding {
 			case graph.Cluster, graph.ClusterClass, graph.Machine:
 				found = append(found, finding.Finding{
 					ID: "UnseenOwner", Severity: finding.Stops, Object: o.String(),
-					Field: "metadata.ownerReferences", Have: "UID " + string(e.Owner.UID), Want: wantUID(s.graph, e),
+					Field: "metadata.ownerReferences", Have: "UID " + string(e.Owner.UID), Want: wantUID(s.Graph, e),
 					Message: fmt.Sprintf("names %s as its owner, which clusterctl fails to read and then moves nothing", e.To),
 					Remedy:  "correct the UID in the owner reference, or take the reference off, then run the command again",
 				})
