@@ -31,7 +31,8 @@ type preflightOptions struct {
 	scope
 	output
 	ignoring
-	failOn string
+	failOn   string
+	rollouts bool
 }
 
 func (a *app) preflight() *cobra.Command {
@@ -55,6 +56,7 @@ same checks first.`,
 	o.addTarget(fs, "the target, to check it too")
 	o.scope.add(fs)
 	fs.StringVar(&o.failOn, "fail-on", string(finding.Harms), "least `severity` that makes the exit code 1: "+severities())
+	fs.BoolVar(&o.rollouts, "rollouts", false, "ask upstream which Machines will be replaced, for however many Clusters; without it for up to 20")
 	o.ignoring.add(fs)
 	o.output.add(cmd, report.Text, report.Table, report.JSON, report.YAML, report.JUnit)
 	// The only error is a flag that does not exist.
@@ -89,7 +91,7 @@ func (a *app) runPreflight(ctx context.Context, o preflightOptions, args []strin
 	if err != nil {
 		return "", err
 	}
-	options := pivot.PreflightOptions{Source: source.Cluster, Namespace: o.in(source), FailOn: finding.Severity(o.failOn), Ignore: o.ignore}
+	options := pivot.PreflightOptions{Source: source.Cluster, Namespace: o.in(source), FailOn: finding.Severity(o.failOn), Ignore: o.ignore, Rollouts: o.rollouts}
 	if options.Names, err = o.names(args, o.in(source)); err != nil {
 		return "", usageError{err}
 	}

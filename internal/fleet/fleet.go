@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,9 +85,18 @@ func (o *Objects) Change(id graph.ID, edits ...Edit) {
 	if !ok {
 		panic(id.String())
 	}
+	made.Owners = slices.Clone(made.Owners)
 	for _, e := range edits {
 		e(&made)
 	}
+	o.Keep(made)
+}
+
+// Rename gives an object another identity: one in another namespace, or in none.
+func (o *Objects) Rename(id, to graph.ID) {
+	made := o.All[id]
+	delete(o.All, id)
+	made.ID = to
 	o.Keep(made)
 }
 
@@ -171,7 +181,7 @@ func (o *Objects) Machine(cluster, owner graph.ID, name string, edits ...Edit) g
 		func(m *graph.Object) { m.Facts.NodeName, m.Facts.ProviderID = name, "dev:///"+name },
 	}, edits...)...)
 	config := o.Add(graph.KubeadmConfig, name, []graph.ID{m}, mine)
-	o.Add(InfraMachine, name, []graph.ID{m}, mine)
+	o.Add(InfraMachine, name, []graph.ID{m}, mine, func(i *graph.Object) { i.Facts.ProviderID = "dev:///" + name })
 	o.Add(graph.Secret, name, []graph.ID{config}, mine)
 	return m
 }
@@ -182,6 +192,9 @@ func (o *Objects) Graph() *graph.Graph {
 	for _, k := range o.Kinds {
 		b.Kind(k)
 		b.Listed(k.GroupKind, "fleet")
+		if !k.Namespaced {
+			b.Listed(k.GroupKind, "")
+		}
 	}
 	for _, object := range o.All {
 		b.Add(object)

@@ -95,8 +95,9 @@ func newPreparation(o PreOptions) *preparation {
 func (p *preparation) run(ctx context.Context) error {
 	defer func() { p.result.Seconds = time.Since(p.begin).Seconds() }()
 	steps := []step{
-		{"Reading " + p.source.Name(), func(ctx context.Context) (bool, error) { return false, p.read(ctx) }},
+		{"Reading " + p.source.Name(), p.look},
 		{"Checking that nothing stands in the way", p.preflight},
+		{"", func(ctx context.Context) (bool, error) { return false, p.read(ctx) }},
 		{"Holding what creates or deletes Machines", p.hold},
 		{"Writing the record", p.record},
 		{"Announcing the record on the Clusters", p.announce},
@@ -112,9 +113,10 @@ func (p *preparation) run(ctx context.Context) error {
 }
 
 // preflight runs every check; what stops ends the flow, before anything was written.
-// What is in flight is waited for by the next step.
+// What is in flight is waited for by hold, and told there.
 func (p *preparation) preflight(ctx context.Context) (end bool, err error) {
 	p.result.Findings, p.result.Ignored, err = p.check(ctx)
+	p.result.Findings = preflight.NotAwaited(p.scope, p.result.Findings)
 	if err != nil || !preflight.Stops(p.result.Findings) {
 		return err != nil, err
 	}

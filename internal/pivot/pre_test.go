@@ -201,10 +201,10 @@ func TestPre_WhatComesInFlightMeanwhileIsLetFinish(t *testing.T) {
 		held := func(id graph.ID) bool { o := c.All[id]; return labels.IsHeld(labels.MetaOf(&o)) }
 		c.beforeRead = func(reads int) {
 			switch reads {
-			case 2:
+			case 3:
 				// Scaled up at the very moment of the hold.
 				c.Change(ms, fleet.Replicas(3))
-			case 5:
+			case 6:
 				if held(ms) || held(fleet.ID(graph.MachineDeployment, "c1-md")) {
 					t.Error("what is in flight is held")
 				}

@@ -26,7 +26,10 @@ type PreflightOptions struct {
 	// FailOn is the least severity that makes the outcome Findings; harms when empty.
 	FailOn finding.Severity
 	// Ignore are IDs of findings that the user accepts.
-	Ignore   []string
+	Ignore []string
+	// Rollouts asks upstream about the control planes of however many Clusters there
+	// are; without it, of a few only.
+	Rollouts bool
 	Progress flow.Progress
 }
 
@@ -39,7 +42,7 @@ func Preflight(ctx context.Context, o PreflightOptions) (PreflightResult, error)
 	c := newChecking(o)
 	result := PreflightResult{Outcome: flow.Done, Namespace: o.Namespace, Clusters: []graph.ID{}}
 	err := follow(ctx, o.Progress, []step{
-		{"Reading " + c.source.Name(), func(ctx context.Context) (bool, error) { return false, c.read(ctx) }},
+		{"Reading " + c.source.Name(), c.look},
 		{"Checking that nothing stands in the way", func(ctx context.Context) (end bool, err error) {
 			result.Findings, result.Ignored, err = c.check(ctx)
 			return false, err
@@ -75,9 +78,19 @@ func newChecking(o PreflightOptions) *checking {
 	return c
 }
 
-// read takes the whole source in and finds the Clusters that are meant.
+// read takes in what the flows work with, and finds the Clusters that are meant.
 func (c *checking) read(ctx context.Context) error {
-	g, warnings, err := c.source.Read(ctx, management.Scope{Namespace: c.o.Namespace})
+	return c.readScope(ctx, management.Scope{Namespace: c.o.Namespace})
+}
+
+// look takes the whole source in: every provider's specs, for what they refer to. The
+// record is not made of this, so that it is the same whoever reads for it.
+func (c *checking) look(ctx context.Context) (end bool, err error) {
+	return false, c.readScope(ctx, management.Scope{Namespace: c.o.Namespace, Specs: true, Hints: true})
+}
+
+func (c *checking) readScope(ctx context.Context, scope management.Scope) error {
+	g, warnings, err := c.source.Read(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -89,6 +102,9 @@ func (c *checking) read(ctx context.Context) error {
 // check reads what else the checks want to know, and runs them.
 func (c *checking) check(ctx context.Context) (found []finding.Finding, ignored map[string]int, err error) {
 	in := preflight.Input{SourceName: c.source.Name(), Namespace: c.o.Namespace, Names: c.o.Names, Source: c.scope, Now: c.at}
+	if err := c.askSource(ctx, &in); err != nil {
+		return nil, nil, err
+	}
 	if c.target != nil {
 		if in.Target, err = c.readTarget(ctx); err != nil {
 			return nil, nil, err

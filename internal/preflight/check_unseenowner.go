@@ -14,22 +14,32 @@ import (
 func checkUnseenOwner(s *Scope) []finding.Finding {
 	var found []finding.Finding
 	for o := range s.Graph.All() {
-		if reason := s.Moves[o.ID].Reason; reason == graph.NotDiscovered || reason == graph.OutOfScope {
+		for _, e := range unseenOwners(s, o) {
+			found = append(found, finding.Finding{
+				ID: "UnseenOwner", Severity: finding.Stops, Object: o.String(),
+				Field: ownerField, Have: "UID " + string(e.Owner.UID), Want: wantUID(s.Graph, e),
+				Message: fmt.Sprintf("names %s as its owner, which clusterctl fails to read and then moves nothing", e.To),
+				Remedy:  "correct the UID in the owner reference, or take the reference off, then run the command again",
+			})
+		}
+	}
+	return found
+}
+
+func unseen(s *Scope, o *graph.Object) bool { return len(unseenOwners(s, o)) > 0 }
+
+func unseenOwners(s *Scope, o *graph.Object) []graph.Edge {
+	if reason := s.Moves[o.ID].Reason; reason == graph.NotDiscovered || reason == graph.OutOfScope {
+		return nil
+	}
+	var found []graph.Edge
+	for _, e := range s.Graph.Owners(o.ID) {
+		if e.Kind == graph.Held || e.State != graph.Stale && e.State != graph.Dangling {
 			continue
 		}
-		for _, e := range s.Graph.Owners(o.ID) {
-			if e.Kind == graph.Held || e.State != graph.Stale && e.State != graph.Dangling {
-				continue
-			}
-			switch e.To.GroupKind() {
-			case graph.Cluster, graph.ClusterClass, graph.Machine:
-				found = append(found, finding.Finding{
-					ID: "UnseenOwner", Severity: finding.Stops, Object: o.String(),
-					Field: "metadata.ownerReferences", Have: "UID " + string(e.Owner.UID), Want: wantUID(s.Graph, e),
-					Message: fmt.Sprintf("names %s as its owner, which clusterctl fails to read and then moves nothing", e.To),
-					Remedy:  "correct the UID in the owner reference, or take the reference off, then run the command again",
-				})
-			}
+		switch e.To.GroupKind() {
+		case graph.Cluster, graph.ClusterClass, graph.Machine:
+			found = append(found, e)
 		}
 	}
 	return found

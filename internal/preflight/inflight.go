@@ -25,6 +25,9 @@ func Flying(s *Scope) []InFlight {
 			if what := unfinished(o); what != "" {
 				found = append(found, InFlight{Missing: adopt.Missing{Object: o.ID, What: what}})
 			}
+			if f, ok := mending(s, o); ok {
+				found = append(found, f)
+			}
 			if o.Facts.Replicas == nil || !scalesMachines(s, cluster, o.ID) {
 				continue
 			}
@@ -51,6 +54,36 @@ func unfinished(o *graph.Object) string {
 	default:
 		return ""
 	}
+}
+
+// What a control plane or a Machine carries while one of them is repaired or changed.
+const (
+	remediationAnnotation = "controlplane.cluster.x-k8s.io/remediation-in-progress"
+	updateAnnotation      = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
+	handOverAnnotation    = "in-place-updates.internal.cluster.x-k8s.io/pending-acknowledge-move"
+	hooksAnnotation       = "runtime.cluster.x-k8s.io/pending-hooks"
+)
+
+// mending finds a remediation between deletion and replacement, which a move would make
+// forget why, and updates of Machines in place.
+func mending(s *Scope, o *graph.Object) (InFlight, bool) {
+	if _, ok := o.Annotations[remediationAnnotation]; ok {
+		return InFlight{Missing: adopt.Missing{Object: o.ID, What: "is remediating a Machine", Maker: "its controller"}, Scalers: []graph.ID{o.ID}}, true
+	}
+	if o.GroupKind() != graph.Machine {
+		return InFlight{}, false
+	}
+	for _, key := range []string{updateAnnotation, handOverAnnotation, hooksAnnotation} {
+		if _, ok := o.Annotations[key]; !ok {
+			continue
+		}
+		f := InFlight{Missing: adopt.Missing{Object: o.ID, What: "is being updated in place", Maker: "its controller"}}
+		if owner, ok := s.Graph.Controller(o.ID); ok {
+			f.Scalers = append([]graph.ID{owner.To}, scalersAbove(s, owner.To)...)
+		}
+		return f, true
+	}
+	return InFlight{}, false
 }
 
 // scalesMachines: the control plane and MachineSets own Machines one by one. A

@@ -25,16 +25,21 @@ type Input struct {
 	// Rollouts is what upstream says of the Machines of each control plane; a Cluster
 	// that is not in it was not asked about.
 	Rollouts map[graph.ID]Rollout
+	// Others are Clusters of other namespaces, which stay.
+	Others []graph.Object
+	// BlockedBy is who set clusterctl's block-move annotation, where that is known.
+	BlockedBy map[graph.ID]string
 	// Now is when the source was read.
 	Now time.Time
 }
 
 // Rollout is what upstream says of one Cluster's control-plane Machines.
 type Rollout struct {
-	ControlPlane graph.ID
-	Verdicts     map[graph.ID]adopt.Rollout
+	Verdicts map[graph.ID]adopt.Rollout
 	// Unknown is why nobody can say; Verdicts are then empty.
 	Unknown string
+	// ProviderVersion is what is installed, as clusterctl's inventory has it.
+	ProviderVersion string
 }
 
 // check looks for one kind of fault. Each has a file of its own, and its findings'
@@ -60,6 +65,15 @@ func sourceChecks() []check {
 		onSource(checkUnseenOwner),
 		onSource(checkOptedOut),
 		onSource(checkLeftBehind),
+		onSource(checkOwners),
+		onSource(checkInFlight),
+		checkBlockMove,
+		onSource(checkProviderID),
+		onSource(checkEndpoint),
+		checkForgotten,
+		onSource(checkSelectors),
+		checkShared,
+		checkRollouts,
 	}
 }
 

@@ -13,12 +13,8 @@ import (
 )
 
 func TestChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
-	c1 := fleet.ID(graph.Cluster, "c1")
 	widget := graph.GroupKind{Group: "example.com", Kind: "Widget"}
-	for name, c := range map[string]struct {
-		plant func(*fleet.Objects)
-		want  []string
-	}{
+	each(t, map[string]planted{
 		"nothing": {func(*fleet.Objects) {}, nil},
 		"paused by spec": {func(o *fleet.Objects) {
 			o.Change(c1, func(c *graph.Object) { c.Facts.Paused = true })
@@ -81,32 +77,46 @@ func TestChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			o.Add(graph.ConfigMap, "stray-class", nil, owner(graph.ClusterClass, "gone"))
 			o.Add(graph.Secret, "stale", nil, owner(graph.Machine, "c1-md-0"))
 			o.Add(graph.Secret, "harmless", nil, owner(graph.MachineSet, "gone"))
-		}, []string{"UnseenOwner ConfigMap fleet/stray stops", "UnseenOwner ConfigMap fleet/stray-class stops", "UnseenOwner Secret fleet/stale stops",
-			"LeftBehind Secret fleet/stale harms"}},
+		}, []string{"UnseenOwner ConfigMap fleet/stray stops", "UnseenOwner ConfigMap fleet/stray-class stops", "UnseenOwner Secret fleet/stale stops"}},
 		"a reference to nothing": {func(o *fleet.Objects) {
 			o.Change(fleet.ID(fleet.InfraCluster, "c1"), fleet.RefersTo("spec.credentials", fleet.ID(graph.Secret, "gone")))
 		}, []string{"DanglingReference Secret fleet/gone notes"}},
-	} {
+	})
+}
+
+// planted is a Cluster c1 with something wrong, and what is found.
+type planted struct {
+	plant func(*fleet.Objects)
+	want  []string
+}
+
+func each(t *testing.T, all map[string]planted) {
+	t.Helper()
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			o := fleet.New("source")
 			o.Cluster("c1", 1, 2)
 			c.plant(o)
-			var got []string
-			for _, f := range Run(Input{Namespace: "fleet", Source: NewScope(o.Graph(), []graph.ID{c1})}) {
-				got = append(got, f.ID+" "+f.Object+" "+string(f.Severity))
-				if f.Message == "" || f.Severity != finding.Notes && f.Remedy == "" {
-					t.Errorf("%s says too little", f)
-				}
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			same(t, c.want, Run(Input{Namespace: "fleet", Source: NewScope(o.Graph(), []graph.ID{c1}), Now: now}))
 		})
 	}
 }
 
+func same(t *testing.T, want []string, found []finding.Finding) {
+	t.Helper()
+	var got []string
+	for _, f := range found {
+		got = append(got, f.ID+" "+f.Object+" "+string(f.Severity))
+		if f.Message == "" || f.Severity != finding.Notes && f.Remedy == "" {
+			t.Errorf("%s says too little", f)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestFlying_WhatScalersHaveBegunIsWaitedFor(t *testing.T) {
-	c1 := fleet.ID(graph.Cluster, "c1")
 	for name, c := range map[string]struct {
 		plant func(*fleet.Objects)
 		want  []string
@@ -118,6 +128,12 @@ func TestFlying_WhatScalersHaveBegunIsWaitedFor(t *testing.T) {
 		"a control-plane Machine too many": {func(o *fleet.Objects) {
 			o.Machine(c1, fleet.ID(graph.KubeadmControlPlane, "c1-cp"), "c1-cp-9", fleet.Labelled(graph.ControlPlaneLabel, ""))
 		}, []string{"KubeadmControlPlane fleet/c1-cp has 2 Machines and wants 1 (its controller) needs c1-cp"}},
+		"a remediation": {func(o *fleet.Objects) {
+			o.Change(kcp, fleet.Annotated(remediationAnnotation, "{}"))
+		}, []string{"KubeadmControlPlane fleet/c1-cp is remediating a Machine (its controller) needs c1-cp"}},
+		"an update in place": {func(o *fleet.Objects) {
+			o.Change(worker, fleet.Annotated(updateAnnotation, ""))
+		}, []string{"Machine fleet/c1-md-0 is being updated in place (its controller) needs c1-md-1 c1-md"}},
 		"joining and leaving": {func(o *fleet.Objects) {
 			o.Change(fleet.ID(graph.Machine, "c1-md-0"), func(m *graph.Object) { m.Facts.NodeName = "" })
 			o.Change(fleet.ID(graph.Machine, "c1-md-1"), func(m *graph.Object) { m.Deleting = true })

@@ -16,11 +16,17 @@ type Scope struct {
 	Moves    map[graph.ID]graph.Membership
 	// Members are the objects of each Cluster, without the record's ConfigMaps.
 	Members map[graph.ID][]*graph.Object
+
+	// member and all are Members once more, by identity and in one.
+	member map[graph.ID]bool
+	all    []*graph.Object
+	// hints is what hinted has found.
+	hints map[graph.ID]graph.Edge
 }
 
 // NewScope works out what moves and what belongs to each of the Clusters.
 func NewScope(g *graph.Graph, clusters []graph.ID) *Scope {
-	s := &Scope{Graph: g, Clusters: clusters, Moves: map[graph.ID]graph.Membership{}, Members: map[graph.ID][]*graph.Object{}}
+	s := &Scope{Graph: g, Clusters: clusters, Moves: map[graph.ID]graph.Membership{}, Members: map[graph.ID][]*graph.Object{}, member: map[graph.ID]bool{}}
 	for _, m := range g.MoveSet() {
 		s.Moves[m.ID] = m
 	}
@@ -28,9 +34,14 @@ func NewScope(g *graph.Graph, clusters []graph.ID) *Scope {
 		for _, id := range g.Belongs(cluster) {
 			if o, ok := g.Object(id); ok && !graph.IsRecord(o) {
 				s.Members[cluster] = append(s.Members[cluster], o)
+				if !s.member[id] {
+					s.member[id] = true
+					s.all = append(s.all, o)
+				}
 			}
 		}
 	}
+	slices.SortFunc(s.all, func(a, b *graph.Object) int { return a.Compare(b.ID) })
 	return s
 }
 
@@ -47,21 +58,10 @@ func Select(g *graph.Graph, namespace string, names []types.NamespacedName) []gr
 	return found
 }
 
-// All gives every member of every Cluster once, sorted.
-func (s *Scope) All() []*graph.Object {
-	seen := map[graph.ID]bool{}
-	var all []*graph.Object
-	for _, cluster := range s.Clusters {
-		for _, o := range s.Members[cluster] {
-			if !seen[o.ID] {
-				seen[o.ID] = true
-				all = append(all, o)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *graph.Object) int { return a.Compare(b.ID) })
-	return all
-}
+// All gives every member of every Cluster once, sorted. The slice must not be changed.
+func (s *Scope) All() []*graph.Object { return s.all[:len(s.all):len(s.all)] }
+
+func (s *Scope) belongs(id graph.ID) bool { return s.member[id] }
 
 // Snapshot is the record of one Cluster.
 func (s *Scope) Snapshot(cluster graph.ID) graph.Snapshot {
