@@ -12,6 +12,7 @@ import (
 	"github.com/move-hook/move-hook/internal/cli"
 	"github.com/move-hook/move-hook/internal/pivot"
 	"github.com/move-hook/move-hook/internal/prefill"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/pkg/adopt"
 )
 
@@ -58,7 +59,7 @@ func generate(docs string) (map[string]string, error) {
 
 // findings is a table with a row for every ID that move-hook can print.
 func findings() string {
-	all := slices.Concat(adopt.IDs(), pivot.IDs(), prefill.IDs())
+	all := slices.Concat(adopt.IDs(), pivot.IDs(), prefill.IDs(), preflight.IDs())
 	slices.SortFunc(all, func(a, b adopt.Entry) int { return strings.Compare(a.ID, b.ID) })
 	var b strings.Builder
 	b.WriteString("\n| ID | severity | what is the matter | what to do |\n|---|---|---|---|\n")

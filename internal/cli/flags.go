@@ -142,7 +142,10 @@ func (o output) validate() error {
 }
 
 // encoded: stdout is one document, so nothing else may be written to it.
-func (o output) encoded() bool { f := o.format(); return f == report.JSON || f == report.YAML }
+func (o output) encoded() bool {
+	f := o.format()
+	return f == report.JSON || f == report.YAML || f == report.JUnit
+}
 
 func noArgs(args []string) error {
 	if len(args) > 0 {

@@ -23,6 +23,7 @@ type moveOptions struct {
 	scope
 	output
 	policy
+	ignoring
 	recordFile string
 	// expect is a record to read, and gone that the source is gone for good: only resume has them.
 	expect     string
@@ -62,6 +63,7 @@ Run again after an interruption it goes on where it stopped, as resume does.`,
 	fs.StringVar(&o.recordFile, "record", "", "`file` to write the record to as well")
 	fs.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long post may take; 0 waits for ever")
 	o.policy.add(fs)
+	o.ignoring.add(fs)
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the servers judge every write, move nothing")
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
@@ -90,7 +92,7 @@ func (o *moveOptions) validate([]string) error {
 	if o.source == o.target && !o.gone {
 		return fmt.Errorf("source and target are the same: give --kubeconfig and --to-kubeconfig, or two contexts")
 	}
-	return firstError(o.scope.validate(), o.output.validate(), o.policy.validate(), notNegative("timeout", o.timeout))
+	return firstError(o.scope.validate(), o.output.validate(), o.policy.validate(), o.ignoring.validate(), notNegative("timeout", o.timeout))
 }
 
 // connectSource opens the source; the zero connection where it is gone and not named.
@@ -129,7 +131,7 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 	result, err := pivot.Move(ctx, pivot.MoveOptions{
 		Source: source.side(), Target: target.side(), Namespace: o.in(at),
 		OtherSideGone: o.gone, Expect: o.expect, RecordFile: o.recordFile, DryRun: o.dryRun, Clusterctl: o.clusterctl, Extra: extra,
-		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Timeout: o.timeout,
+		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Ignore: o.ignore, Timeout: o.timeout,
 		Progress: progress.Show,
 	})
 	progress.Close()

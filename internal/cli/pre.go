@@ -16,6 +16,7 @@ type preOptions struct {
 	sides
 	scope
 	output
+	ignoring
 	recordFile string
 	timeout    time.Duration
 	dryRun     bool
@@ -48,6 +49,7 @@ prepared source writes nothing.`,
 	fs.StringVar(&o.recordFile, "record", "", "`file` to write the record to as well")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait until nothing is in flight on the source")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
+	o.ignoring.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
 		return a.runPre(ctx, o, args)
@@ -56,7 +58,7 @@ prepared source writes nothing.`,
 }
 
 func (o *preOptions) validate(args []string) error {
-	return firstError(o.scope.validate(), o.checkNames(args), o.output.validate(), positive("timeout", o.timeout))
+	return firstError(o.scope.validate(), o.checkNames(args), o.output.validate(), o.ignoring.validate(), positive("timeout", o.timeout))
 }
 
 func (a *app) runPre(ctx context.Context, o preOptions, args []string) (flow.Outcome, error) {
@@ -65,7 +67,7 @@ func (a *app) runPre(ctx context.Context, o preOptions, args []string) (flow.Out
 		return "", err
 	}
 	options := pivot.PreOptions{Source: source.Cluster, Namespace: o.in(source), RecordFile: o.recordFile,
-		DryRun: o.dryRun, Timeout: o.timeout}
+		DryRun: o.dryRun, Timeout: o.timeout, Ignore: o.ignore}
 	if options.Names, err = o.names(args, o.in(source)); err != nil {
 		return "", usageError{err}
 	}

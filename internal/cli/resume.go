@@ -41,6 +41,7 @@ whole by its record.`,
 	fs.StringVar(&o.expect, "record", "", "`file` with the record, where neither side has it")
 	fs.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long post may take; 0 waits for ever")
 	o.policy.add(fs)
+	o.ignoring.add(fs)
 	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, change nothing")
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {

@@ -91,7 +91,7 @@ set, that every object is owned as it was, and that nothing is lost silently.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0,
 		"log `level`: 0 nothing, 1 writes, 2 reads too, 4 and up what the client library does")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(a.graph(), a.pre(), a.arm(), a.move(), a.resume(), a.rollback(), a.post(), a.disarm(), a.verify(), a.status(), a.prefill(), a.version())
+	root.AddCommand(a.graph(), a.preflight(), a.pre(), a.arm(), a.move(), a.resume(), a.rollback(), a.post(), a.disarm(), a.verify(), a.status(), a.prefill(), a.version())
 	return root
 }
 

@@ -64,6 +64,8 @@ func (r *reader) providerSecrets(ctx context.Context) error {
 // wanted is an object that lies beyond what was listed, and who names it.
 type wanted struct {
 	id, by graph.ID
+	// hint: nobody says that it exists.
+	hint bool
 }
 
 // beyond reads what the listed objects name and no list held, so that a reference
@@ -117,7 +119,15 @@ func (r *reader) named() iter.Seq[wanted] {
 	return func(yield func(wanted) bool) {
 		for _, o := range fresh {
 			for to := range r.namedBy(o) {
-				if !yield(wanted{to, o.ID}) {
+				if !yield(wanted{id: to, by: o.ID}) {
+					return
+				}
+			}
+			if !r.scope.Hints {
+				continue
+			}
+			for _, hint := range o.Hints {
+				if !yield(wanted{id: hint.To, by: o.ID, hint: true}) {
 					return
 				}
 			}
@@ -191,6 +201,8 @@ func (r *reader) get(ctx context.Context, w wanted) error {
 		return nil
 	case err != nil:
 		return err
+	case o == nil && w.hint:
+		return nil
 	case o == nil:
 		r.warn(w.id.String(), fmt.Errorf("%s names it and it does not exist", w.by))
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,4 +141,25 @@ func (c *Cluster) resourceOf(ctx context.Context, id graph.ID) (schema.GroupVers
 		return schema.GroupVersionResource{}, fmt.Errorf("%s: %s does not serve its kind: install its provider there", id, c.name)
 	}
 	return k.GVR(), nil
+}
+
+// AnnotatedBy is the field manager that wrote an annotation last; empty where nobody
+// owns it, or the object is not there.
+func (c *Cluster) AnnotatedBy(ctx context.Context, id graph.ID, annotation string) (string, error) {
+	gvr, err := c.resourceOf(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := c.metadata.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", c.unlessNotFound(id, err)
+	}
+	for _, entry := range m.ManagedFields {
+		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:`+annotation+`"`) {
+			return entry.Manager, nil
+		}
+	}
+	return "", nil
 }

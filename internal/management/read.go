@@ -27,6 +27,8 @@ type Scope struct {
 	// Specs reads every kind but Secrets and ConfigMaps whole, so that references
 	// which only providers' kinds make are seen too. It costs several times more.
 	Specs bool
+	// Hints follows what specs only seem to refer to as well (graph.Object.Hints).
+	Hints bool
 	// Also are kinds to list that clusterctl would not, where they are served: those
 	// that a record names.
 	Also []graph.GroupKind

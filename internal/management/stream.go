@@ -148,10 +148,19 @@ func (c *Cluster) settle(o *graph.Object) {
 		return
 	}
 	for i, ref := range o.Refs {
-		if k, ok := d.Find(ref.To.GroupKind()); ok && !k.Namespaced {
-			o.Refs[i].To.Namespace = ""
-		}
+		o.Refs[i].To = d.settled(ref.To)
 	}
+	for i, ref := range o.Hints {
+		o.Hints[i].To = d.settled(ref.To)
+	}
+}
+
+// settled is an identity without a namespace if its kind has none.
+func (d *Discovery) settled(id graph.ID) graph.ID {
+	if k, ok := d.Find(id.GroupKind()); ok && !k.Namespaced {
+		id.Namespace = ""
+	}
+	return id
 }
 
 // All gives every object of one consistent list.

@@ -53,7 +53,7 @@ func (w *wireObject) object(k graph.KindInfo) (graph.Object, error) {
 		"metadata": map[string]any{"name": o.Name, "namespace": o.Namespace},
 		"spec":     w.Spec, "status": status,
 	})
-	o.Refs, o.Facts = whole.Refs, whole.Facts
+	o.Refs, o.Hints, o.Facts = whole.Refs, whole.Hints, whole.Facts
 	return o, err
 }
 

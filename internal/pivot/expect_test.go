@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
@@ -60,7 +61,7 @@ func TestReadExpected_TakesAFolderOfClusterctlAsARecord(t *testing.T) {
 	if diff := cmp.Diff([]string{"ConfigMap fleet/extra", "Cluster fleet/c1", "KubeadmControlPlane fleet/cp"}, nodes); diff != "" {
 		t.Error(diff)
 	}
-	if cp, _ := s.Node(idOf(graph.KubeadmControlPlane, "cp")); len(cp.Owners) != 1 || cp.Owners[0].ID != s.Cluster {
+	if cp, _ := s.Node(fleet.ID(graph.KubeadmControlPlane, "cp")); len(cp.Owners) != 1 || cp.Owners[0].ID != s.Cluster {
 		t.Errorf("owners of the control plane: %+v", cp.Owners)
 	}
 }

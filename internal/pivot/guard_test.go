@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/policy"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -88,7 +89,7 @@ func TestGuard_Install(t *testing.T) {
 }
 
 func TestGuard_LiftsWhenNothingNeedsIt(t *testing.T) {
-	machine := []graph.ID{idOf(graph.Machine, "m")}
+	machine := []graph.ID{fleet.ID(graph.Machine, "m")}
 	for name, c := range map[string]struct {
 		wall
 		wrote, left int
@@ -122,7 +123,7 @@ func TestGuard_LiftsWhenNothingNeedsIt(t *testing.T) {
 
 func TestPre_GuardsBeforeItLabels(t *testing.T) {
 	c, s := newCluster("source")
-	c.cluster("c1", 3, 2)
+	c.Cluster("c1", 3, 2)
 	w := &wall{state: policy.GuardAbsent}
 	p := preparing(c, s, PreOptions{})
 	p.guarded = []guarded{{w, "source", ""}}
@@ -162,7 +163,7 @@ func TestPre_GuardsBeforeItLabels(t *testing.T) {
 
 func TestMove_TakesTheGuardOffBothSides(t *testing.T) {
 	s := tell([]ClusterStatus{status("c1", Untouched, "whole", "")}, []ClusterStatus{status("c1", Arrived, "", "whole pending")})
-	source, target := &wall{state: policy.GuardInstalled}, &wall{state: policy.GuardInstalled, pending: []graph.ID{idOf(graph.Machine, "of-another")}}
+	source, target := &wall{state: policy.GuardInstalled}, &wall{state: policy.GuardInstalled, pending: []graph.ID{fleet.ID(graph.Machine, "of-another")}}
 	s.guarded = []guarded{{source, "source", ""}, {target, "target", " on the target"}}
 	if err := s.run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package pivot
 import (
 	"slices"
 
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/pkg/labels"
@@ -14,17 +15,17 @@ var holdOrder = []graph.GroupKind{graph.MachineHealthCheck, graph.MachineDeploym
 
 // scalersOf gives what creates or deletes Machines of a Cluster, in hold order,
 // the control plane last: its kind is whatever the Cluster refers to.
-func scalersOf(s *scope, cluster graph.ID) []*graph.Object {
+func scalersOf(s *preflight.Scope, cluster graph.ID) []*graph.Object {
 	var found []*graph.Object
 	for _, kind := range holdOrder {
-		for _, o := range s.members[cluster] {
+		for _, o := range s.Members[cluster] {
 			if o.GroupKind() == kind {
 				found = append(found, o)
 			}
 		}
 	}
-	if c, ok := s.graph.Object(cluster); ok {
-		if cp, ok := controlPlaneOf(s, c); ok {
+	if c, ok := s.Graph.Object(cluster); ok {
+		if cp, ok := s.ControlPlane(c); ok {
 			found = append(found, cp)
 		}
 	}
@@ -32,9 +33,9 @@ func scalersOf(s *scope, cluster graph.ID) []*graph.Object {
 }
 
 // holds are the changes that are still needed for every scaler to be held.
-func holds(s *scope, by labels.Holder) []adopt.Action {
+func holds(s *preflight.Scope, by labels.Holder) []adopt.Action {
 	var actions []adopt.Action
-	for _, cluster := range s.clusters {
+	for _, cluster := range s.Clusters {
 		for _, o := range scalersOf(s, cluster) {
 			actions = change(actions, o, labels.Hold(labels.MetaOf(o), by), "hold")
 		}
@@ -43,15 +44,15 @@ func holds(s *scope, by labels.Holder) []adopt.Action {
 }
 
 // releases take our hold off those scalers that something in flight needs.
-func releases(s *scope, flying []inFlight) []adopt.Action {
+func releases(s *preflight.Scope, flying []preflight.InFlight) []adopt.Action {
 	var needed []graph.ID
 	for _, f := range flying {
-		needed = append(needed, f.scalers...)
+		needed = append(needed, f.Scalers...)
 	}
 	slices.SortFunc(needed, graph.ID.Compare)
 	var actions []adopt.Action
 	for _, id := range slices.Compact(needed) {
-		if o, ok := s.graph.Object(id); ok {
+		if o, ok := s.Graph.Object(id); ok {
 			actions = change(actions, o, labels.Release(labels.MetaOf(o)), "something is in flight that needs it")
 		}
 	}
@@ -59,9 +60,9 @@ func releases(s *scope, flying []inFlight) []adopt.Action {
 }
 
 // pendings label the control plane and its Machines.
-func pendings(s *scope) []adopt.Action {
+func pendings(s *preflight.Scope) []adopt.Action {
 	var actions []adopt.Action
-	for _, cluster := range s.clusters {
+	for _, cluster := range s.Clusters {
 		for _, o := range toLabel(s, cluster) {
 			actions = change(actions, o, labels.MarkPending(labels.MetaOf(o)), "adoption is wanted on the target")
 		}
@@ -71,17 +72,17 @@ func pendings(s *scope) []adopt.Action {
 
 // toLabel gives a Cluster's control plane and the control-plane Machines, without
 // stand-alone ones that are never to be adopted.
-func toLabel(s *scope, cluster graph.ID) []*graph.Object {
+func toLabel(s *preflight.Scope, cluster graph.ID) []*graph.Object {
 	var found []*graph.Object
 	never := false
-	if c, ok := s.graph.Object(cluster); ok {
+	if c, ok := s.Graph.Object(cluster); ok {
 		never = labels.OptedOut(labels.MetaOf(c))
-		if cp, ok := controlPlaneOf(s, c); ok {
+		if cp, ok := s.ControlPlane(c); ok {
 			found = append(found, cp)
 		}
 	}
-	for _, o := range s.members[cluster] {
-		if isControlPlaneMachine(o) && (!never || !isStandAlone(o)) {
+	for _, o := range s.Members[cluster] {
+		if preflight.IsControlPlaneMachine(o) && (!never || !preflight.IsStandAlone(o)) {
 			found = append(found, o)
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/pkg/adopt"
 )
 
 func TestIDs_EveryFindingOfThisPackageIsDocumented(t *testing.T) {
 	known := map[string]bool{}
-	for _, e := range append(IDs(), adopt.IDs()...) {
+	for _, e := range slices.Concat(IDs(), adopt.IDs(), preflight.IDs()) {
 		known[e.ID] = true
 	}
 	files, err := os.ReadDir(".")

@@ -13,6 +13,7 @@ import (
 	"github.com/move-hook/move-hook/internal/clusterctl"
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -36,6 +37,8 @@ type MoveOptions struct {
 	Names []types.NamespacedName
 	// RecordFile is written by the preparation.
 	RecordFile string
+	// Ignore are IDs of findings of the preflight that the user accepts.
+	Ignore []string
 	// Expect is a file with records, for Clusters of which neither side has one.
 	Expect string
 	// DryRun prepares and moves on paper only.
@@ -116,7 +119,7 @@ func newMoving(o MoveOptions, binary mover) *moving {
 	m.thaw, m.finish = sides.thaw(o), sides.finish(o)
 	m.pre = func(ctx context.Context) (PreResult, []graph.Snapshot, error) {
 		p := newPreparation(PreOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace, RecordFile: o.RecordFile,
-			DryRun: o.DryRun, Holder: o.Holder, Progress: o.Progress})
+			DryRun: o.DryRun, Ignore: o.Ignore, Holder: o.Holder, Progress: o.Progress})
 		err := p.run(ctx)
 		return p.result, p.all(), err
 	}
@@ -208,7 +211,7 @@ func (m *moving) look(ctx context.Context) (end bool, err error) {
 		m.result.Message = fmt.Sprintf("there is nothing left to do: %s on the target, adopted, and not on the source", nouns(m.todo.done))
 	default:
 		m.result.Outcome = flow.Findings
-		m.result.Findings = []finding.Finding{noCluster("the source", m.o.Namespace)}
+		m.result.Findings = []finding.Finding{preflight.NoCluster("the source", m.o.Namespace)}
 		m.result.Message = "no Cluster is in scope, nothing was moved"
 	}
 	return true, nil
@@ -297,7 +300,7 @@ func (m *moving) arrived(ctx context.Context) (end bool, err error) {
 		}
 		m.result.Findings = append(m.result.Findings, f)
 	}
-	if !stops(m.result.Findings) {
+	if !preflight.Stops(m.result.Findings) {
 		return false, nil
 	}
 	m.result.Outcome, m.result.Message = flow.Findings, "clusterctl did not move everything"

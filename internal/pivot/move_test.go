@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/move-hook/move-hook/internal/clusterctl"
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -62,7 +63,7 @@ func names(clusters []graph.ID) string {
 
 // status is one line of a status: name, state, and words of copyOf for both sides.
 func status(name string, state State, source, target string) ClusterStatus {
-	return ClusterStatus{Cluster: idOf(graph.Cluster, name), State: state, Detail: "as told", Source: copyOf(source), Target: copyOf(target)}
+	return ClusterStatus{Cluster: fleet.ID(graph.Cluster, name), State: state, Detail: "as told", Source: copyOf(source), Target: copyOf(target)}
 }
 
 func TestMove_DoesWhatIsLeftToDo(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/pkg/labels"
@@ -43,6 +43,8 @@ type PreOptions struct {
 	DryRun     bool
 	// Timeout is how long to wait until nothing is in flight; 2 minutes when zero.
 	Timeout time.Duration
+	// Ignore are IDs of findings that the user accepts; they do not stop.
+	Ignore []string
 	// Holder is who holds, as people read it in the annotation; "move-hook" when empty.
 	Holder   string
 	Progress flow.Progress
@@ -58,13 +60,11 @@ func Pre(ctx context.Context, o PreOptions) (PreResult, error) {
 
 // preparation is one run of Pre.
 type preparation struct {
+	// checking is the preflight; its scope is the source as it was read last.
+	*checking
 	o       PreOptions
-	source  host
-	target  clusterLister
 	records recordStore
 	guarded []guarded
-	told    map[string]bool
-	scope   *scope
 	begin   time.Time
 	// checksums and snapshots of the records, by Cluster.
 	checksums map[graph.ID]string
@@ -76,16 +76,10 @@ type preparation struct {
 	result PreResult
 }
 
-// clusterLister reads Clusters only.
-type clusterLister interface {
-	Name() string
-	Clusters(ctx context.Context, namespace string) ([]graph.Object, error)
-}
-
 func newPreparation(o PreOptions) *preparation {
 	p := &preparation{
-		o: o, source: o.Source, records: configMaps{o.Source},
-		told: map[string]bool{}, begin: time.Now(),
+		checking: newChecking(PreflightOptions{Source: o.Source, Target: o.Target, Namespace: o.Namespace, Names: o.Names, Ignore: o.Ignore, Progress: o.Progress}),
+		o:        o, records: configMaps{o.Source}, begin: time.Now(),
 		checksums: map[graph.ID]string{}, snapshots: map[graph.ID]graph.Snapshot{}, configMaps: map[graph.ID][]string{},
 		result: PreResult{Outcome: flow.Done, Namespace: o.Namespace, DryRun: o.DryRun, Clusters: []PreparedCluster{}, Writes: []flow.Write{}},
 	}
@@ -93,7 +87,6 @@ func newPreparation(o PreOptions) *preparation {
 		p.guarded = append(p.guarded, guardOf(o.Source, "", o.DryRun))
 	}
 	if o.Target != nil {
-		p.target = o.Target
 		p.guarded = append(p.guarded, guardOf(o.Target, " on the target", o.DryRun))
 	}
 	return p
@@ -102,8 +95,9 @@ func newPreparation(o PreOptions) *preparation {
 func (p *preparation) run(ctx context.Context) error {
 	defer func() { p.result.Seconds = time.Since(p.begin).Seconds() }()
 	steps := []step{
-		{"Reading " + p.source.Name(), p.read},
-		{"Checking that nothing stands in the way", p.check},
+		{"Reading " + p.source.Name(), p.look},
+		{"Checking that nothing stands in the way", p.preflight},
+		{"", func(ctx context.Context) (bool, error) { return false, p.read(ctx) }},
 		{"Holding what creates or deletes Machines", p.hold},
 		{"Writing the record", p.record},
 		{"Announcing the record on the Clusters", p.announce},
@@ -118,55 +112,16 @@ func (p *preparation) run(ctx context.Context) error {
 	return follow(ctx, p.o.Progress, append(steps, step{"", p.sum}))
 }
 
-// read takes the whole source in and finds the Clusters that are meant.
-func (p *preparation) read(ctx context.Context) (end bool, err error) {
-	if err := p.reread(ctx); err != nil {
-		return true, err
-	}
-	p.result.Findings = append(missingNames(p.scope, p.o.Names), unreadable(p.scope, p.o.Namespace)...)
-	if len(p.scope.clusters) == 0 && len(p.o.Names) == 0 {
-		p.result.Findings = append(p.result.Findings, noCluster(p.source.Name(), p.o.Namespace))
-	}
-	return p.stopped(), nil
-}
-
-func (p *preparation) reread(ctx context.Context) error {
-	g, warnings, err := p.source.Read(ctx, management.Scope{Namespace: p.o.Namespace})
-	if err != nil {
-		return err
-	}
-	warn(p.o.Progress, p.told, p.source.Name(), warnings)
-	p.scope = newScope(g, selectClusters(g, p.o.Namespace, p.o.Names))
-	return nil
-}
-
-// selectClusters gives the named Clusters that exist, or all of the namespace.
-func selectClusters(g *graph.Graph, namespace string, names []types.NamespacedName) []graph.ID {
-	var found []graph.ID
-	for _, o := range g.OfKind(graph.Cluster) {
-		named := slices.Contains(names, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
-		inNamespace := namespace == "" || o.Namespace == namespace
-		if named || len(names) == 0 && inNamespace {
-			found = append(found, o.ID)
-		}
-	}
-	return found
-}
-
-// check runs every check; what stops ends the flow, before anything was written.
-func (p *preparation) check(ctx context.Context) (end bool, err error) {
-	p.result.Findings = append(p.result.Findings, runChecks(p.scope)...)
-	found, err := onTarget(ctx, p.target, p.o.Namespace, p.scope.clusters)
-	p.result.Findings = append(p.result.Findings, found...)
-	return p.stopped(), err
-}
-
-func (p *preparation) stopped() bool {
-	if !stops(p.result.Findings) {
-		return false
+// preflight runs every check; what stops ends the flow, before anything was written.
+// What is in flight is waited for by hold, and told there.
+func (p *preparation) preflight(ctx context.Context) (end bool, err error) {
+	p.result.Findings, p.result.Ignored, err = p.check(ctx)
+	p.result.Findings = preflight.NotAwaited(p.scope, p.result.Findings)
+	if err != nil || !preflight.Stops(p.result.Findings) {
+		return err != nil, err
 	}
 	p.result.Outcome = flow.Findings
-	return true
+	return true, nil
 }
 
 // hold waits until nothing is in flight and holds every scaler. What comes into
@@ -176,7 +131,7 @@ func (p *preparation) hold(ctx context.Context) (end bool, err error) {
 	deadline := p.begin.Add(cmp.Or(p.o.Timeout, preTimeout))
 	by := labels.Holder{Who: cmp.Or(p.o.Holder, "move-hook"), Since: p.begin}
 	for said := ""; ; {
-		actions, waiting := holds(p.scope, by), flying(p.scope)
+		actions, waiting := holds(p.scope, by), preflight.Flying(p.scope)
 		if len(waiting) == 0 && len(actions) == 0 {
 			return false, nil
 		}
@@ -203,13 +158,13 @@ func (p *preparation) hold(ctx context.Context) (end bool, err error) {
 		} else if p.o.DryRun {
 			return false, nil
 		}
-		if err := p.reread(ctx); err != nil {
+		if err := p.read(ctx); err != nil {
 			return true, err
 		}
 	}
 }
 
-func missing(flying []inFlight) []adopt.Missing {
+func missing(flying []preflight.InFlight) []adopt.Missing {
 	var m []adopt.Missing
 	for _, f := range flying {
 		m = append(m, f.Missing)
@@ -226,10 +181,10 @@ func andMore(n int) string {
 
 // announce makes a post that sees a Cluster before its record wait for the record.
 func (p *preparation) announce(ctx context.Context) (end bool, err error) {
-	return p.converge(ctx, func(s *scope) []adopt.Action {
+	return p.converge(ctx, func(s *preflight.Scope) []adopt.Action {
 		var actions []adopt.Action
-		for _, cluster := range s.clusters {
-			o, ok := s.graph.Object(cluster)
+		for _, cluster := range s.Clusters {
+			o, ok := s.Graph.Object(cluster)
 			if !ok {
 				continue
 			}
@@ -262,7 +217,7 @@ func (p *preparation) guard(ctx context.Context) (end bool, err error) {
 
 // sum tells from what is there now, not from what was done, what is prepared.
 func (p *preparation) sum(context.Context) (end bool, err error) {
-	for _, cluster := range p.scope.clusters {
+	for _, cluster := range p.scope.Clusters {
 		done := PreparedCluster{Cluster: cluster, Objects: len(p.snapshots[cluster].Nodes), Checksum: p.checksums[cluster],
 			ConfigMaps: p.configMaps[cluster], Held: []graph.ID{}, Pending: []graph.ID{}}
 		for _, o := range scalersOf(p.scope, cluster) {
@@ -281,7 +236,7 @@ func (p *preparation) sum(context.Context) (end bool, err error) {
 }
 
 // converge applies what is wanted and reads again, until nothing is wanted.
-func (p *preparation) converge(ctx context.Context, want func(*scope) []adopt.Action) (end bool, err error) {
+func (p *preparation) converge(ctx context.Context, want func(*preflight.Scope) []adopt.Action) (end bool, err error) {
 	for range rereads {
 		actions := want(p.scope)
 		if len(actions) == 0 {
@@ -290,7 +245,7 @@ func (p *preparation) converge(ctx context.Context, want func(*scope) []adopt.Ac
 		if err := p.apply(ctx, actions); err != nil || p.o.DryRun {
 			return err != nil, err
 		}
-		if err := p.reread(ctx); err != nil {
+		if err := p.read(ctx); err != nil {
 			return true, err
 		}
 	}

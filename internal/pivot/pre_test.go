@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -27,9 +28,9 @@ func preparing(c *cluster, s *stored, o PreOptions) *preparation {
 
 func TestPre_PreparesAndTheSecondRunWritesNothing(t *testing.T) {
 	c, s := newCluster("source")
-	c.cluster("c1", 3, 2)
+	c.Cluster("c1", 3, 2)
 	file := filepath.Join(t.TempDir(), "record.json")
-	before := c.graph()
+	before := c.Graph()
 	p := preparing(c, s, PreOptions{RecordFile: file})
 	if err := p.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestPre_PreparesAndTheSecondRunWritesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"KubeadmControlPlane c1-cp", "Machine c1-cp-0", "Machine c1-cp-1", "Machine c1-cp-2"}, names(prepared.Pending)); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.all[prepared.Cluster].Annotations[labels.Record]; got != prepared.Checksum || got == "" {
+	if got := c.All[prepared.Cluster].Annotations[labels.Record]; got != prepared.Checksum || got == "" {
 		t.Errorf("the Cluster names record %q, which is %q", got, prepared.Checksum)
 	}
 	// 4 holds, 1 record, 1 announcement, 4 labels.
@@ -86,13 +87,13 @@ func TestPre_PreparesAndTheSecondRunWritesNothing(t *testing.T) {
 
 func TestP4_PreKilledAfterAnyWriteEndsTheSame(t *testing.T) {
 	whole, records := newCluster("source")
-	whole.cluster("c1", 3, 2)
+	whole.Cluster("c1", 3, 2)
 	if err := preparing(whole, records, PreOptions{}).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for kill := 1; kill < whole.writes; kill++ {
 		c, s := newCluster("source")
-		c.cluster("c1", 3, 2)
+		c.Cluster("c1", 3, 2)
 		c.killAt = kill
 		if err := preparing(c, s, PreOptions{}).run(t.Context()); !errors.Is(err, errKilled) {
 			t.Fatalf("killed at %d: got %v", kill, err)
@@ -112,14 +113,14 @@ func TestP4_PreKilledAfterAnyWriteEndsTheSame(t *testing.T) {
 
 func TestP6_PreLeavesAUsersPauseAlone(t *testing.T) {
 	c, s := newCluster("source")
-	c.cluster("c1", 1, 2)
-	md := idOf(graph.MachineDeployment, "c1-md")
-	c.change(md, annotated(labels.Paused, "maintenance"))
+	c.Cluster("c1", 1, 2)
+	md := fleet.ID(graph.MachineDeployment, "c1-md")
+	c.Change(md, fleet.Annotated(labels.Paused, "maintenance"))
 	p := preparing(c, s, PreOptions{})
 	if err := p.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{labels.Paused: "maintenance"}, c.all[md].Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{labels.Paused: "maintenance"}, c.All[md].Annotations); diff != "" {
 		t.Error(diff)
 	}
 	if slices.Contains(p.result.Clusters[0].Held, md) {
@@ -134,10 +135,10 @@ func TestPre_FindingsThatStopAreFoundBeforeAnythingIsWritten(t *testing.T) {
 		want  string
 	}{
 		"field report 13: no Cluster": {func(*cluster) {}, nil, "NoClusterInScope"},
-		"a name that is not there": {func(c *cluster) { c.cluster("c1", 1, 1) },
+		"a name that is not there": {func(c *cluster) { c.Cluster("c1", 1, 1) },
 			[]types.NamespacedName{{Namespace: "fleet", Name: "c1"}, {Namespace: "fleet", Name: "c2"}}, "ClusterNotFound"},
 		"a paused Cluster": {func(c *cluster) {
-			c.change(c.cluster("c1", 1, 1), func(o *graph.Object) { o.Facts.Paused = true })
+			c.Change(c.Cluster("c1", 1, 1), func(o *graph.Object) { o.Facts.Paused = true })
 		}, nil, "Paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +160,8 @@ func TestPre_FindingsThatStopAreFoundBeforeAnythingIsWritten(t *testing.T) {
 
 func TestPre_WhatIsLeftBehindIsToldAndStopsNothing(t *testing.T) {
 	c, s := newCluster("source")
-	c.cluster("c1", 1, 1)
-	c.change(idOf(infraTemplate, "c1"), func(o *graph.Object) { o.Owners = nil })
+	c.Cluster("c1", 1, 1)
+	c.Change(fleet.ID(fleet.InfraTemplate, "c1"), func(o *graph.Object) { o.Owners = nil })
 	p := preparing(c, s, PreOptions{})
 	if err := p.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -172,9 +173,9 @@ func TestPre_WhatIsLeftBehindIsToldAndStopsNothing(t *testing.T) {
 
 func TestPre_LiveOnTheTargetStops(t *testing.T) {
 	c, s := newCluster("source")
-	id := c.cluster("c1", 1, 1)
+	id := c.Cluster("c1", 1, 1)
 	target, _ := newCluster("target")
-	target.cluster("c1", 1, 1)
+	target.Cluster("c1", 1, 1)
 	p := preparing(c, s, PreOptions{})
 	p.target = target
 	if err := p.run(t.Context()); err != nil {
@@ -183,7 +184,7 @@ func TestPre_LiveOnTheTargetStops(t *testing.T) {
 	if p.result.Outcome != flow.Findings || p.result.Findings[0].ID != "LiveOnTarget" {
 		t.Errorf("%s: %v", p.result.Outcome, p.result.Findings)
 	}
-	target.change(id, func(o *graph.Object) { o.Facts.Paused = true })
+	target.Change(id, func(o *graph.Object) { o.Facts.Paused = true })
 	p = preparing(c, s, PreOptions{})
 	p.target = target
 	if err := p.run(t.Context()); err != nil || p.result.Outcome != flow.Done {
@@ -195,22 +196,22 @@ func TestPre_LiveOnTheTargetStops(t *testing.T) {
 func TestPre_WhatComesInFlightMeanwhileIsLetFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newCluster("source")
-		id := c.cluster("c1", 1, 2)
-		ms := idOf(graph.MachineSet, "c1-md-1")
-		held := func(id graph.ID) bool { o := c.all[id]; return labels.IsHeld(labels.MetaOf(&o)) }
+		id := c.Cluster("c1", 1, 2)
+		ms := fleet.ID(graph.MachineSet, "c1-md-1")
+		held := func(id graph.ID) bool { o := c.All[id]; return labels.IsHeld(labels.MetaOf(&o)) }
 		c.beforeRead = func(reads int) {
 			switch reads {
-			case 2:
+			case 3:
 				// Scaled up at the very moment of the hold.
-				c.change(ms, replicas(3))
-			case 5:
-				if held(ms) || held(idOf(graph.MachineDeployment, "c1-md")) {
+				c.Change(ms, fleet.Replicas(3))
+			case 6:
+				if held(ms) || held(fleet.ID(graph.MachineDeployment, "c1-md")) {
 					t.Error("what is in flight is held")
 				}
-				if !held(idOf(graph.KubeadmControlPlane, "c1-cp")) {
+				if !held(fleet.ID(graph.KubeadmControlPlane, "c1-cp")) {
 					t.Error("what is not in flight was released")
 				}
-				c.machine(id, ms, "c1-md-2")
+				c.Machine(id, ms, "c1-md-2")
 			}
 		}
 		p := preparing(c, s, PreOptions{})
@@ -222,7 +223,7 @@ func TestPre_WhatComesInFlightMeanwhileIsLetFinish(t *testing.T) {
 		}
 		if e, _ := s.read(t.Context(), id); e.Snapshot == nil {
 			t.Error("no record")
-		} else if _, ok := e.Snapshot.Node(idOf(graph.Machine, "c1-md-2")); !ok {
+		} else if _, ok := e.Snapshot.Node(fleet.ID(graph.Machine, "c1-md-2")); !ok {
 			t.Error("the record was taken before the Machine was there")
 		}
 	})
@@ -231,8 +232,8 @@ func TestPre_WhatComesInFlightMeanwhileIsLetFinish(t *testing.T) {
 func TestPre_WhatStaysInFlightIsDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newCluster("source")
-		c.cluster("c1", 1, 2)
-		c.change(idOf(graph.MachineSet, "c1-md-1"), replicas(3))
+		c.Cluster("c1", 1, 2)
+		c.Change(fleet.ID(graph.MachineSet, "c1-md-1"), fleet.Replicas(3))
 		p := preparing(c, s, PreOptions{Timeout: time.Minute})
 		if err := p.run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -248,7 +249,7 @@ func TestPre_WhatStaysInFlightIsDeferred(t *testing.T) {
 
 func TestPre_ADryRunTellsTheWritesAndMakesNone(t *testing.T) {
 	c, s := newCluster("source")
-	c.cluster("c1", 1, 2)
+	c.Cluster("c1", 1, 2)
 	p := preparing(c, s, PreOptions{DryRun: true})
 	if err := p.run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/prefill"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/internal/rollout"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -133,7 +134,7 @@ func (f *filling) optedOut() *finding.Finding {
 	if !labels.OptedOut(meta) {
 		return nil
 	}
-	found := optedOut(f.result.Cluster)
+	found := preflight.OptedOut(f.result.Cluster)
 	if !f.o.Apply {
 		found.Severity = finding.Notes
 	}

@@ -36,12 +36,12 @@ func (c configMaps) write(ctx context.Context, s graph.Snapshot, owner *graph.Ob
 
 // record writes every Cluster's record beside it.
 func (p *preparation) record(ctx context.Context) (end bool, err error) {
-	for _, cluster := range p.scope.clusters {
-		owner, ok := p.scope.graph.Object(cluster)
+	for _, cluster := range p.scope.Clusters {
+		owner, ok := p.scope.Graph.Object(cluster)
 		if !ok {
 			continue
 		}
-		s := p.scope.snapshot(cluster)
+		s := p.scope.Snapshot(cluster)
 		p.snapshots[cluster] = s
 		maps, checksum, err := record.Objects(s, owner.APIVersion, owner.UID)
 		if err != nil {

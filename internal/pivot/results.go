@@ -21,8 +21,9 @@ type PreResult struct {
 	DryRun    bool         `json:"dryRun,omitempty"`
 	// Clusters that are prepared; empty when findings stopped the flow.
 	Clusters []PreparedCluster `json:"clusters"`
-	// Findings of the checks, worst first.
+	// Findings of the checks, worst first; Ignored counts by ID those that were accepted.
 	Findings []finding.Finding `json:"findings,omitempty"`
+	Ignored  map[string]int    `json:"ignored,omitempty"`
 	// Waiting is what was still in flight when the time was over.
 	Waiting []adopt.Missing `json:"waiting,omitempty"`
 	// Writes in the order in which they were made; empty on a prepared source.
@@ -31,6 +32,20 @@ type PreResult struct {
 	RecordFile string  `json:"recordFile,omitempty"`
 	Message    string  `json:"message,omitempty"`
 	Seconds    float64 `json:"seconds"`
+}
+
+// PreflightResult is what would go wrong.
+type PreflightResult struct {
+	// Outcome is Done, or Findings where one is severe enough.
+	Outcome   flow.Outcome `json:"outcome"`
+	Namespace string       `json:"namespace,omitempty"`
+	// Clusters that were checked.
+	Clusters []graph.ID `json:"clusters"`
+	// Findings, worst first. Never null.
+	Findings []finding.Finding `json:"findings"`
+	// Ignored counts by ID the findings that the user accepted.
+	Ignored map[string]int `json:"ignored,omitempty"`
+	Seconds float64        `json:"seconds"`
 }
 
 // PreparedCluster is a Cluster that is ready to be moved.

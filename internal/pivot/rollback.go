@@ -9,6 +9,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -263,7 +264,7 @@ func (r *rollback) snapshots(clusters []graph.ID) []graph.Snapshot {
 // preparation is what pre has for reading and writing the source.
 func (r *rollback) preparation(ctx context.Context) (*preparation, error) {
 	p := newPreparation(PreOptions{Source: r.o.Source, Namespace: r.o.Namespace, Names: namesOf(r.result.Clusters), DryRun: r.o.DryRun, Progress: r.o.Progress})
-	return p, p.reread(ctx)
+	return p, p.read(ctx)
 }
 
 // release takes our label and our holds off, inside out as post does it, and leaves
@@ -278,9 +279,9 @@ func (r *rollback) release(ctx context.Context) (end bool, err error) {
 	return end, err
 }
 
-func (r *rollback) unmarks(s *scope) []adopt.Action {
+func (r *rollback) unmarks(s *preflight.Scope) []adopt.Action {
 	var actions []adopt.Action
-	for _, o := range s.all() {
+	for _, o := range s.All() {
 		m := labels.MetaOf(o)
 		c := labels.Release(m)
 		if n := r.recorded(o.ID); n != nil && n.PausedByUser {
@@ -331,10 +332,10 @@ func (r *rollback) forget(ctx context.Context) (end bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	end, err = p.converge(ctx, func(s *scope) []adopt.Action {
+	end, err = p.converge(ctx, func(s *preflight.Scope) []adopt.Action {
 		var actions []adopt.Action
-		for _, cluster := range s.clusters {
-			if o, ok := s.graph.Object(cluster); ok {
+		for _, cluster := range s.Clusters {
+			if o, ok := s.Graph.Object(cluster); ok {
 				actions = change(actions, o, labels.DropAnnotations(labels.MetaOf(o), labels.Record, labels.Released), "rolled back")
 			}
 		}

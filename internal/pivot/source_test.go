@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -22,7 +22,7 @@ var errKilled = errors.New("killed")
 // cluster is a management cluster in memory: optimistic locking, records as
 // ConfigMaps, and nothing else. It is the fast net under the scenarios on real ones.
 type cluster struct {
-	*objects
+	*fleet.Objects
 	mu     sync.Mutex
 	writes int
 	// killAt makes the write of that number the last: it takes effect and nobody learns of it.
@@ -41,12 +41,12 @@ func (c *cluster) Read(context.Context, management.Scope) (*graph.Graph, []manag
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.graph(), nil, nil
+	return c.Graph(), nil, nil
 }
 
 func (c *cluster) Clusters(context.Context, string) ([]graph.Object, error) {
 	var found []graph.Object
-	for _, o := range c.graph().OfKind(graph.Cluster) {
+	for _, o := range c.Graph().OfKind(graph.Cluster) {
 		found = append(found, *o)
 	}
 	return found, nil
@@ -59,7 +59,7 @@ func (c *cluster) Apply(_ context.Context, a adopt.Action, dryRun bool) (adopt.O
 		return adopt.Moved, errKilled
 	}
 	t := a.Target()
-	o, ok := c.all[t.ID]
+	o, ok := c.All[t.ID]
 	if !ok || o.UID != t.UID || o.ResourceVersion != t.ResourceVersion {
 		return adopt.Moved, nil
 	}
@@ -77,9 +77,7 @@ func (c *cluster) Apply(_ context.Context, a adopt.Action, dryRun bool) (adopt.O
 }
 
 func (c *cluster) keep(o graph.Object) {
-	c.next++
-	o.ResourceVersion = strconv.Itoa(c.next)
-	c.all[o.ID] = o
+	c.Keep(o)
 	c.writes++
 }
 
@@ -120,7 +118,7 @@ func (s *stored) write(_ context.Context, snapshot graph.Snapshot, owner *graph.
 			return "", wrote, errKilled
 		}
 		s.maps[m.Name] = m
-		s.keep(graph.Object{ID: idOf(graph.ConfigMap, m.Name), UID: "map", APIVersion: "v1", Labels: m.Labels, Owners: m.OwnerReferences})
+		s.keep(graph.Object{ID: fleet.ID(graph.ConfigMap, m.Name), UID: "map", APIVersion: "v1", Labels: m.Labels, Owners: m.OwnerReferences})
 		wrote = append(wrote, m.Name)
 		if err := s.killed(); err != nil {
 			return "", wrote, err
@@ -130,14 +128,14 @@ func (s *stored) write(_ context.Context, snapshot graph.Snapshot, owner *graph.
 }
 
 func newCluster(side string) (*cluster, *stored) {
-	c := &cluster{objects: newObjects(side)}
+	c := &cluster{Objects: fleet.New(side)}
 	return c, &stored{cluster: c, maps: map[string]*corev1.ConfigMap{}}
 }
 
 // state is what is on the objects, without versions: to compare two ways.
 func (c *cluster) state() map[graph.ID][2]string {
 	found := map[graph.ID][2]string{}
-	for id, o := range c.all {
+	for id, o := range c.All {
 		found[id] = [2]string{changeString(o.Labels), changeString(o.Annotations)}
 	}
 	return found

@@ -11,6 +11,7 @@ import (
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/policy"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -134,7 +135,7 @@ func (l *looking) clusters() []graph.ID {
 			if side == nil {
 				continue
 			}
-			for _, id := range selectClusters(side.graph, l.namespace, nil) {
+			for _, id := range preflight.Select(side.graph, l.namespace, nil) {
 				found[id] = true
 			}
 			for _, o := range side.graph.OfKind(graph.ConfigMap) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -350,7 +351,7 @@ func (t *transfer) annotations(id graph.ID) map[string]string {
 // or a missing object has cost it our marks, and names the record again.
 func (t *transfer) mark(ctx context.Context) error {
 	p := newPreparation(PreOptions{Source: t.win.Cluster, Namespace: t.namespace, Names: namesOf(t.clusters), Progress: t.progress})
-	if err := p.reread(ctx); err != nil {
+	if err := p.read(ctx); err != nil {
 		return err
 	}
 	for cluster, s := range t.records {
@@ -359,7 +360,7 @@ func (t *transfer) mark(ctx context.Context) error {
 	by := labels.Holder{Who: "move-hook", Since: time.Now()}
 	for _, step := range []func(context.Context) (bool, error){
 		func(ctx context.Context) (bool, error) {
-			return p.converge(ctx, func(s *scope) []adopt.Action { return holds(s, by) })
+			return p.converge(ctx, func(s *preflight.Scope) []adopt.Action { return holds(s, by) })
 		},
 		p.announce, p.label,
 	} {

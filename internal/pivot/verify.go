@@ -11,6 +11,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/internal/preflight"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -130,7 +131,7 @@ func (v *verification) compare(ctx context.Context) (end bool, err error) {
 	clusters := v.clusters()
 	if len(clusters) == 0 {
 		v.result.Outcome = flow.Findings
-		v.result.Clusters = append(v.result.Clusters, VerifiedCluster{Against: AgainstRules, Findings: []finding.Finding{noCluster(v.target.Name(), v.o.Namespace)}})
+		v.result.Clusters = append(v.result.Clusters, VerifiedCluster{Against: AgainstRules, Findings: []finding.Finding{preflight.NoCluster(v.target.Name(), v.o.Namespace)}})
 		v.result.Message = "nothing was verified"
 		return true, nil
 	}
@@ -168,7 +169,7 @@ func (v *verification) clusters() []graph.ID {
 			if g == nil {
 				continue
 			}
-			for _, id := range selectClusters(g, v.o.Namespace, nil) {
+			for _, id := range preflight.Select(g, v.o.Namespace, nil) {
 				found[id] = true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/move-hook/move-hook/internal/fleet"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -25,16 +26,16 @@ func verifying(target *cluster, records *stored, source *cluster, o VerifyOption
 
 func TestVerify_ComparesWithTheBestThereIs(t *testing.T) {
 	source, _ := newCluster("source")
-	id := source.cluster("c1", 1, 2)
-	snapshot := source.graph().Snapshot(id)
+	id := source.Cluster("c1", 1, 2)
+	snapshot := source.Graph().Snapshot(id)
 	file := filepath.Join(t.TempDir(), "record.json")
 	if err := record.ToFile(file, []graph.Snapshot{snapshot}); err != nil {
 		t.Fatal(err)
 	}
 	empty, _ := newCluster("source")
 	pausedSource, _ := newCluster("source")
-	pausedSource.cluster("c1", 1, 2)
-	pausedSource.change(id, func(o *graph.Object) { o.Facts.Paused = true })
+	pausedSource.Cluster("c1", 1, 2)
+	pausedSource.Change(id, func(o *graph.Object) { o.Facts.Paused = true })
 
 	for name, c := range map[string]struct {
 		withRecord bool
@@ -50,9 +51,9 @@ func TestVerify_ComparesWithTheBestThereIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, records := newCluster("target")
-			target.cluster("c1", 1, 2)
+			target.Cluster("c1", 1, 2)
 			if c.withRecord {
-				owner := target.all[id]
+				owner := target.All[id]
 				if _, _, err := records.write(t.Context(), snapshot, &owner); err != nil {
 					t.Fatal(err)
 				}
@@ -74,21 +75,21 @@ func TestVerify_FindsPlantedFaults(t *testing.T) {
 		plant func(source, target *cluster)
 		want  string
 	}{
-		"an object is missing": {func(_, target *cluster) { delete(target.all, idOf(graph.KubeadmConfig, "c1-cp-0")) }, "MissingObject"},
+		"an object is missing": {func(_, target *cluster) { delete(target.All, fleet.ID(graph.KubeadmConfig, "c1-cp-0")) }, "MissingObject"},
 		"a label is left": {func(_, target *cluster) {
-			target.change(idOf(graph.Machine, "c1-cp-0"), labelled(labels.Adoption, labels.Pending))
+			target.Change(fleet.ID(graph.Machine, "c1-cp-0"), fleet.Labelled(labels.Adoption, labels.Pending))
 		}, "LabelLeft"},
-		"P5: the source is live": {func(source, _ *cluster) { source.cluster("c1", 1, 2) }, "SourceUnpaused"},
+		"P5: the source is live": {func(source, _ *cluster) { source.Cluster("c1", 1, 2) }, "SourceUnpaused"},
 		"an object is on the source": {func(source, _ *cluster) {
-			source.add(graph.Machine, "c1-md-0", nil)
+			source.Add(graph.Machine, "c1-md-0", nil)
 		}, "LeftOnSource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, _ := newCluster("source")
 			target, records := newCluster("target")
-			id := target.cluster("c1", 1, 2)
-			owner := target.all[id]
-			if _, _, err := records.write(t.Context(), target.graph().Snapshot(id), &owner); err != nil {
+			id := target.Cluster("c1", 1, 2)
+			owner := target.All[id]
+			if _, _, err := records.write(t.Context(), target.Graph().Snapshot(id), &owner); err != nil {
 				t.Fatal(err)
 			}
 			c.plant(source, target)
@@ -128,7 +129,7 @@ func TestVerify_NothingInScopeIsAFinding(t *testing.T) {
 func TestStatus_IsReadFromBothSides(t *testing.T) {
 	source, sourceRecords := newCluster("source")
 	target, targetRecords := newCluster("target")
-	id := source.cluster("c1", 1, 2)
+	id := source.Cluster("c1", 1, 2)
 	look := func() ClusterStatus {
 		t.Helper()
 		l := looking{namespace: "fleet", source: &lookedAt{host: source, records: sourceRecords}, target: &lookedAt{host: target, records: targetRecords}}
@@ -154,25 +155,25 @@ func TestStatus_IsReadFromBothSides(t *testing.T) {
 	}
 
 	// clusterctl pauses, creates part of it, stops.
-	source.change(id, func(o *graph.Object) { o.Facts.Paused = true })
-	target.all[id] = source.all[id]
+	source.Change(id, func(o *graph.Object) { o.Facts.Paused = true })
+	target.All[id] = source.All[id]
 	if got := look(); got.State != Creating || got.Target.Missing != 23 {
 		t.Errorf("%s: %s", got.State, got.Detail)
 	}
 	// Everything is there, and the first is deleted.
-	for id, o := range source.all {
-		target.all[id] = o
+	for id, o := range source.All {
+		target.All[id] = o
 	}
 	targetRecords.maps = sourceRecords.maps
-	delete(source.all, idOf(infraMachine, "c1-md-0"))
+	delete(source.All, fleet.ID(fleet.InfraMachine, "c1-md-0"))
 	if got := look(); got.State != Deleting || got.Source.Missing != 1 || len(got.Record.On) != 2 {
 		t.Errorf("%s: %s", got.State, got.Detail)
 	}
 	// Everything is deleted but what clusterctl does not know.
-	clear(source.all)
+	clear(source.All)
 	sourceRecords.maps = nil
-	source.add(graph.Secret, "c1-notes", nil, labelled(graph.ClusterNameLabel, "c1"))
-	target.change(id, func(o *graph.Object) { o.Facts.Paused = false })
+	source.Add(graph.Secret, "c1-notes", nil, fleet.Labelled(graph.ClusterNameLabel, "c1"))
+	target.Change(id, func(o *graph.Object) { o.Facts.Paused = false })
 	if got := look(); got.State != Arrived {
 		t.Errorf("%s: %s", got.State, got.Detail)
 	}

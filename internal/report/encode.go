@@ -23,6 +23,8 @@ const (
 	// JSON and YAML have the same fields, which are stable.
 	JSON Format = "json"
 	YAML Format = "yaml"
+	// JUnit is for what shows the results of tests.
+	JUnit Format = "junit"
 )
 
 // ParseFormat accepts one of the formats by name. The error lists them.

@@ -48,6 +48,16 @@ func TestGolden(t *testing.T) {
 			case "pivot":
 				in := decode[struct{ Before, After []MachineRow }](t, d)
 				_, err = PivotTable(&b, st, in.Before, in.After)
+			case "preflight":
+				r := decode[pivot.PreflightResult](t, d)
+				switch {
+				case d.HasArg("junit"):
+					err = PreflightJUnit(&b, r)
+				case d.HasArg("table"):
+					err = PreflightTable(&b, st, r)
+				default:
+					err = Preflight(&b, st, r)
+				}
 			case "post":
 				err = Post(&b, st, decode[watch.Result](t, d))
 			case "pre":

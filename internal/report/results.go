@@ -147,6 +147,7 @@ func writePre(out *sticky, st Style, r pivot.PreResult) {
 		}
 		writeFindings(out, st, "", r.Findings)
 	}
+	writeIgnored(out, st, r.Ignored)
 	if r.RecordFile != "" {
 		out.line("Record written to " + r.RecordFile)
 	}
@@ -194,6 +195,9 @@ func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 	}
 	if len(r.Findings) > 0 {
 		part(func() { writeFindings(out, st, "", r.Findings) })
+	}
+	if r.Pre != nil {
+		writeIgnored(out, st, r.Pre.Ignored)
 	}
 	if len(r.Writes) > 0 && r.Post == nil && strings.HasSuffix(string(r.Writes[0]), "(dry run)") {
 		part(func() { writeWrites(out, r.Writes) })

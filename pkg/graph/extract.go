@@ -36,7 +36,7 @@ func Extract(content map[string]any) (Object, error) {
 	}
 	spec, _ := content["spec"].(map[string]any)
 	status, _ := content["status"].(map[string]any)
-	o.Refs = refsOf(o.ID, spec)
+	o.Refs, o.Hints = refsOf(o.ID, spec), hintsOf(o.ID, spec)
 	o.Facts = factsOf(o.ID, spec, status)
 	return o, nil
 }

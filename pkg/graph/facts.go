@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // factsOf reads the values that decisions need, in v1beta1's and v1beta2's places.
@@ -17,6 +18,14 @@ func factsOf(id ID, spec, status map[string]any) Facts {
 	if f.Version == "" {
 		f.Version = str(dig(spec, "template", "spec", "version"))
 	}
+	f.Endpoint = endpoint(dig(spec, "controlPlaneEndpoint"))
+	f.SelectorExpressions = len(list(dig(spec, "selector", "matchExpressions"))) > 0
+	f.ObservedReplicas, f.UpToDateReplicas = integer(status["replicas"]), integer(status["upToDateReplicas"])
+	if f.UpToDateReplicas == nil { // The place in v1beta1.
+		f.UpToDateReplicas = integer(status["updatedReplicas"])
+	}
+	f.RolloutAfter = when(dig(spec, "rollout", "after"), spec["rolloutAfter"])
+	f.CertificatesExpiry = str(status["certificatesExpiryDate"])
 	f.Selector, _ = stringMap(dig(spec, "selector", "matchLabels"))
 	switch id.GroupKind() {
 	case Machine:
@@ -31,12 +40,21 @@ func factsOf(id ID, spec, status map[string]any) Facts {
 		if ready, _ := status["infrastructureReady"].(bool); ready { // The place in v1beta1.
 			f.InfrastructureProvisioned = true
 		}
-		f.Endpoint = endpoint(dig(spec, "controlPlaneEndpoint"))
 	}
 	if id.Group == ControlPlaneGroup {
 		f.ExternalEtcd = dig(spec, "kubeadmConfigSpec", "clusterConfiguration", "etcd", "external") != nil
 	}
 	return f
+}
+
+// when is the first of the values that is a time.
+func when(values ...any) time.Time {
+	for _, v := range values {
+		if t, err := time.Parse(time.RFC3339, str(v)); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
 }
 
 func namesOf(v any) []string {

@@ -56,10 +56,13 @@ type Object struct {
 	UID             types.UID
 	ResourceVersion string
 	// APIVersion is the version it was read in, for example "cluster.x-k8s.io/v1beta2".
-	APIVersion  string
-	Created     time.Time
-	Owners      []metav1.OwnerReference
-	Refs        []Ref
+	APIVersion string
+	Created    time.Time
+	Owners     []metav1.OwnerReference
+	Refs       []Ref
+	// Hints are references that the spec seems to make (a name in a field like secretRef);
+	// they count only where an object of that identity is there, see hints.go.
+	Hints       []Ref
 	Labels      map[string]string
 	Annotations map[string]string
 	Deleting    bool
@@ -119,7 +122,8 @@ type Facts struct {
 	// InfrastructureProvisioned is Cluster.status.initialization.infrastructureProvisioned
 	// (v1beta1: status.infrastructureReady).
 	InfrastructureProvisioned bool `json:"infrastructureProvisioned,omitempty"`
-	// Endpoint is Cluster.spec.controlPlaneEndpoint as host:port, empty while unset.
+	// Endpoint is spec.controlPlaneEndpoint of a Cluster, its infrastructure or its control
+	// plane as host:port, empty while unset.
 	Endpoint string `json:"endpoint,omitempty"`
 	// ExternalEtcd: the control plane's kubeadm configuration names an external etcd.
 	ExternalEtcd bool `json:"externalEtcd,omitempty"`
@@ -128,4 +132,17 @@ type Facts struct {
 	UserSecret bool `json:"userSecret,omitempty"`
 	// Selector is spec.selector.matchLabels of a MachineDeployment or MachineSet.
 	Selector map[string]string `json:"selector,omitempty"`
+
+	// What follows is looked at before a pivot only, and is in no record.
+
+	// SelectorExpressions: spec.selector has matchExpressions as well, so Selector is not all.
+	SelectorExpressions bool `json:"-"`
+	// ObservedReplicas and UpToDateReplicas are status.replicas and status.upToDateReplicas
+	// (v1beta1: updatedReplicas) of what has replicas.
+	ObservedReplicas *int64 `json:"-"`
+	UpToDateReplicas *int64 `json:"-"`
+	// RolloutAfter is spec.rollout.after (v1beta1: spec.rolloutAfter); zero while unset.
+	RolloutAfter time.Time `json:"-"`
+	// CertificatesExpiry is status.certificatesExpiryDate of a Machine.
+	CertificatesExpiry string `json:"-"`
 }

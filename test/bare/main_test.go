@@ -60,6 +60,16 @@ func (r result) String() string {
 // hook runs the real program and demands an exit code.
 func hook(t *testing.T, code int, args ...string) result {
 	t.Helper()
+	r := run(t, args...)
+	if r.code != code {
+		t.Fatalf("want exit code %d\n%s", code, r)
+	}
+	return r
+}
+
+// run runs the real program.
+func run(t *testing.T, args ...string) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), world.hook, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -68,11 +78,7 @@ func hook(t *testing.T, code int, args ...string) result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	r := result{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-	if r.code != code {
-		t.Fatalf("want exit code %d\n%s", code, r)
-	}
-	return r
+	return result{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 // open opens the shared management cluster as somebody; nil changes nothing.

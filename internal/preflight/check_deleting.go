@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -6,10 +6,10 @@ import (
 
 // checkDeleting finds objects that are on their way out: clusterctl would create
 // them anew on the target.
-func checkDeleting(s *scope) []finding.Finding {
+func checkDeleting(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, o := range s.all() {
-		if !o.Deleting || !s.moves[o.ID].In {
+	for _, o := range s.All() {
+		if !o.Deleting || !s.Moves[o.ID].In {
 			continue
 		}
 		found = append(found, finding.Finding{

@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -7,9 +7,9 @@ import (
 
 // checkNodes finds Machines that have not joined their cluster; clusterctl refuses
 // them too (mover.go, checkProvisioningCompleted).
-func checkNodes(s *scope) []finding.Finding {
+func checkNodes(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, o := range s.all() {
+	for _, o := range s.All() {
 		if o.GroupKind() != graph.Machine || o.Facts.NodeName != "" || o.Deleting {
 			continue
 		}

@@ -1,4 +1,4 @@
-package pivot
+package preflight
 
 import (
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -9,40 +9,32 @@ import (
 // checkOptedOut finds Clusters whose user wants no adoption and whose control plane
 // would adopt stand-alone Machines on the target nevertheless: a KubeadmControlPlane
 // adopts what carries its labels. Without a control plane there is nobody to adopt.
-func checkOptedOut(s *scope) []finding.Finding {
+func checkOptedOut(s *Scope) []finding.Finding {
 	var found []finding.Finding
-	for _, cluster := range s.clusters {
-		o, ok := s.graph.Object(cluster)
+	for _, cluster := range s.Clusters {
+		o, ok := s.Graph.Object(cluster)
 		if !ok || !labels.OptedOut(labels.MetaOf(o)) {
 			continue
 		}
 		if _, refers := o.RefTo(graph.FieldControlPlaneRef); !refers || !hasStandAlone(s, cluster) {
 			continue
 		}
-		found = append(found, optedOut(cluster))
+		found = append(found, OptedOut(cluster))
 	}
 	return found
 }
 
-func hasStandAlone(s *scope, cluster graph.ID) bool {
-	for _, o := range s.members[cluster] {
-		if isControlPlaneMachine(o) && isStandAlone(o) {
+func hasStandAlone(s *Scope, cluster graph.ID) bool {
+	for _, o := range s.Members[cluster] {
+		if IsControlPlaneMachine(o) && IsStandAlone(o) {
 			return true
 		}
 	}
 	return false
 }
 
-func isStandAlone(o *graph.Object) bool {
-	for _, owner := range o.Owners {
-		if owner.Controller != nil && *owner.Controller {
-			return false
-		}
-	}
-	return true
-}
-
-func optedOut(cluster graph.ID) finding.Finding {
+// OptedOut is the finding of a Cluster whose stand-alone Machines are never to be adopted.
+func OptedOut(cluster graph.ID) finding.Finding {
 	return finding.Finding{
 		ID: "AdoptionOptedOut", Severity: finding.Stops, Object: cluster.String(),
 		Field: "metadata.annotations[" + labels.Adoption + "]", Have: labels.Never,
