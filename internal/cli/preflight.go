@@ -59,8 +59,8 @@ offered to the target in a dry run only. pre and move run the same checks first.
   # For a pipeline: fail only on what stops the move, accept what is left behind.
   move-hook preflight -n fleet --fail-on stops --ignore LeftBehind -o junit
 
-  # As an administrator of the target: give the rights that a pivot needs there.
-  move-hook preflight --to-kubeconfig admin.yaml --print-role target | kubectl --kubeconfig admin.yaml apply -f -`,
+  # The rights that a pivot needs on the target, for an administrator's kubectl apply -f -.
+  move-hook preflight --to-kubeconfig admin.yaml --print-role target`,
 	}
 	fs := cmd.Flags()
 	o.addSource(fs, "the source")
