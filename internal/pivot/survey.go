@@ -49,7 +49,7 @@ type survey struct {
 func (s *survey) run(ctx context.Context) error {
 	s.moving = s.scope.Moving()
 	s.facts.Kinds = map[graph.GroupKind]preflight.KindFacts{}
-	s.facts.Rooms = map[string]management.Room{}
+	s.facts.Rooms = map[string]preflight.Room{}
 	s.facts.There = map[graph.ID]preflight.Copy{}
 	s.kinds, s.on = map[graph.GroupKind]management.Kind{}, map[graph.GroupKind]management.Kind{}
 	return inOrder(ctx, s.lookAtProviders, s.lookAtKinds, s.lookAtRooms, s.lookForNames, s.compare)
@@ -72,7 +72,7 @@ func (s *survey) ifAnswered(of *management.Cluster, what string, err error) erro
 
 func (s *survey) lookAtProviders(ctx context.Context) error {
 	inventories := preflight.Inventories{Read: true}
-	for side, into := range map[*management.Cluster]*[]management.Provider{s.source: &inventories.Source, s.target: &inventories.Target} {
+	for side, into := range map[*management.Cluster]*[]preflight.Provider{s.source: &inventories.Source, s.target: &inventories.Target} {
 		all, err := side.Providers(ctx)
 		if err != nil {
 			inventories.Read = false
@@ -80,7 +80,9 @@ func (s *survey) lookAtProviders(ctx context.Context) error {
 				return err
 			}
 		}
-		*into = all
+		for _, p := range all {
+			*into = append(*into, preflight.Provider{Type: p.Type, Name: p.Name, Version: p.Version})
+		}
 	}
 	s.facts.Providers = inventories
 	return nil
@@ -139,7 +141,11 @@ func (s *survey) lookAtRooms(ctx context.Context) error {
 			return err
 		}
 		s.unread(s.target, warnings...)
-		s.facts.Rooms[namespace] = room
+		facts := preflight.Room{Exists: room.Exists, Terminating: room.Terminating}
+		for _, q := range room.Quotas {
+			facts.Quotas = append(facts.Quotas, preflight.Quota(q))
+		}
+		s.facts.Rooms[namespace] = facts
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/pkg/finding"
 )
 
@@ -54,7 +53,7 @@ func checkProviders(in Input) []finding.Finding {
 
 // newestOf is the newest version that an inventory has of a provider: there may be
 // several instances. A version that cannot be read comes before none.
-func newestOf(inventory []management.Provider, of management.Provider) string {
+func newestOf(inventory []Provider, of Provider) string {
 	newest := ""
 	for _, p := range inventory {
 		if p.Type != of.Type || p.Name != of.Name {

@@ -5,15 +5,33 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
 // Inventories are clusterctl's of both sides.
 type Inventories struct {
-	Source, Target []management.Provider
+	Source, Target []Provider
 	// Read is false where one of them could not be.
 	Read bool
+}
+
+// Provider is one entry of clusterctl's inventory.
+type Provider struct {
+	// Type and Name tell one provider from another: "InfrastructureProvider", "docker".
+	Type, Name string
+	Version    string
+}
+
+// Room is what a namespace of the target leaves for objects that are to come.
+type Room struct {
+	Exists, Terminating bool
+	Quotas              []Quota
+}
+
+// Quota is a ResourceQuota, as far as it counts objects.
+type Quota struct {
+	Name       string
+	Hard, Used map[string]int64
 }
 
 // KindFacts are how the target serves a kind that moves.

@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/pkg/finding"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
@@ -17,7 +16,7 @@ type TargetFacts struct {
 	// Kinds are those of the objects that move.
 	Kinds map[graph.GroupKind]KindFacts
 	// Rooms are the namespaces of the objects that move.
-	Rooms map[string]management.Room
+	Rooms map[string]Room
 	// There are the objects that have the name of one that moves.
 	There map[graph.ID]Copy
 	// Refusals are what the target said to objects that it was offered and would not take.

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/move-hook/move-hook/internal/fleet"
-	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
@@ -26,13 +25,13 @@ func clean() *Scope {
 // emptyTarget serves all that moves and holds nothing.
 func emptyTarget(s *Scope) *TargetFacts {
 	t := &TargetFacts{Name: "target", Kinds: map[graph.GroupKind]KindFacts{}, There: map[graph.ID]Copy{},
-		Rooms: map[string]management.Room{"fleet": {Exists: true}}}
+		Rooms: map[string]Room{"fleet": {Exists: true}}}
 	for gk := range s.Moving() {
 		info, _ := s.Graph.KindInfo(gk)
 		t.Kinds[gk] = KindFacts{Version: info.APIVersion, Served: []string{info.APIVersion}, Labelled: true, Resource: strings.ToLower(gk.Kind) + "s"}
 	}
-	provider := management.Provider{Type: "InfrastructureProvider", Name: "docker", Version: "v1.14.2"}
-	t.Providers = Inventories{Read: true, Source: []management.Provider{provider}, Target: []management.Provider{provider}}
+	provider := Provider{Type: "InfrastructureProvider", Name: "docker", Version: "v1.14.2"}
+	t.Providers = Inventories{Read: true, Source: []Provider{provider}, Target: []Provider{provider}}
 	return t
 }
 
@@ -48,13 +47,13 @@ func TestTargetChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 	c1 := fleet.ID(graph.Cluster, "c1")
 	machine, other := fleet.ID(graph.Machine, "c1-md-0"), fleet.ID(graph.Machine, "c1-cp-0")
 	ca := fleet.ID(graph.Secret, "c1-ca")
-	docker := func(version string) []management.Provider {
-		return []management.Provider{{Type: "InfrastructureProvider", Name: "docker", Version: version}}
+	docker := func(version string) []Provider {
+		return []Provider{{Type: "InfrastructureProvider", Name: "docker", Version: version}}
 	}
 	ofC1 := map[string]string{graph.ClusterNameLabel: "c1"}
 	differs := []Difference{{Field: "spec.version", Source: "v1", Target: "v2"}}
-	room := func(q management.Quota) map[string]management.Room {
-		return map[string]management.Room{"fleet": {Exists: true, Quotas: []management.Quota{q}}}
+	room := func(q Quota) map[string]Room {
+		return map[string]Room{"fleet": {Exists: true, Quotas: []Quota{q}}}
 	}
 	for name, c := range map[string]struct {
 		plant func(*TargetFacts)
@@ -81,21 +80,21 @@ func TestTargetChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			k.Labelled = false
 			t.Kinds[graph.KubeadmConfig] = k
 		}, []string{"KindUnlabelled " + graph.KubeadmConfig.String() + " harms"}},
-		"the namespace does not exist": {func(t *TargetFacts) { t.Rooms["fleet"] = management.Room{} }, nil},
-		"the namespace is terminating": {func(t *TargetFacts) { t.Rooms["fleet"] = management.Room{Exists: true, Terminating: true} },
+		"the namespace does not exist": {func(t *TargetFacts) { t.Rooms["fleet"] = Room{} }, nil},
+		"the namespace is terminating": {func(t *TargetFacts) { t.Rooms["fleet"] = Room{Exists: true, Terminating: true} },
 			[]string{"NamespaceTerminating Namespace fleet stops"}},
 		"a quota is too small": {func(t *TargetFacts) {
-			t.Rooms = room(management.Quota{Name: "q", Hard: map[string]int64{"count/machines.cluster.x-k8s.io": 1}})
+			t.Rooms = room(Quota{Name: "q", Hard: map[string]int64{"count/machines.cluster.x-k8s.io": 1}})
 		}, []string{"QuotaExceeded ResourceQuota fleet/q stops"}},
 		"a quota has room": {func(t *TargetFacts) {
-			t.Rooms = room(management.Quota{Name: "q", Hard: map[string]int64{"count/machines.cluster.x-k8s.io": 100, "pods": 0, "requests.cpu": 1}})
+			t.Rooms = room(Quota{Name: "q", Hard: map[string]int64{"count/machines.cluster.x-k8s.io": 100, "pods": 0, "requests.cpu": 1}})
 		}, nil},
 		"what is there needs no room": {func(t *TargetFacts) {
-			t.Rooms = room(management.Quota{Name: "q", Hard: map[string]int64{"count/clusters.cluster.x-k8s.io": 1}, Used: map[string]int64{"count/clusters.cluster.x-k8s.io": 1}})
+			t.Rooms = room(Quota{Name: "q", Hard: map[string]int64{"count/clusters.cluster.x-k8s.io": 1}, Used: map[string]int64{"count/clusters.cluster.x-k8s.io": 1}})
 			t.There[c1] = Copy{Labels: ofC1}
 		}, []string{"AlreadyThere Namespace fleet notes"}},
 		"the record needs room too": {func(t *TargetFacts) {
-			t.Rooms = room(management.Quota{Name: "q", Hard: map[string]int64{"configmaps": 0}})
+			t.Rooms = room(Quota{Name: "q", Hard: map[string]int64{"configmaps": 0}})
 		}, []string{"QuotaExceeded ResourceQuota fleet/q stops"}},
 		"an equal copy": {func(t *TargetFacts) { t.There[machine] = Copy{Labels: ofC1} }, []string{"AlreadyThere Namespace fleet notes"}},
 		"field report 14: an earlier try left other content": {func(t *TargetFacts) { t.There[machine] = Copy{Labels: ofC1, Differs: differs} },
@@ -138,7 +137,7 @@ func TestTargetChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			t.Refusals = []Refusal{{ID: machine, Said: metav1.Status{Reason: metav1.StatusReasonBadRequest, Message: "admission webhook \"x\" does not support dry run"}}}
 		}, []string{"OfferUnsure Machine fleet/c1-md-0 notes"}},
 		"what other checks tell": {func(t *TargetFacts) {
-			t.Rooms = room(management.Quota{Name: "q"})
+			t.Rooms = room(Quota{Name: "q"})
 			terminating := forbidden("is being terminated")
 			terminating.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
 			for _, s := range []metav1.Status{

@@ -10,7 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +57,7 @@ func TestPreflight_UpstreamsWebhooksAreAsked(t *testing.T) {
 			Checks: clusterv1.MachineHealthCheckChecks{NodeStartupTimeoutSeconds: ptr.To[int32](5)}},
 	}
 	// The API server learns of the changed webhooks a moment after they are stored.
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := utilwait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 		return world.source.Client().Create(ctx, mhc.DeepCopy()) == nil, nil
 	})
 	if err != nil {
@@ -88,6 +88,7 @@ func unjudged(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
+			with.ResourceVersion = without.ResourceVersion
 			if err := world.source.Client().Patch(context.Background(), with.DeepCopy(), client.MergeFrom(without)); err != nil {
 				t.Error(err)
 			}
