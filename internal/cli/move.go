@@ -24,6 +24,7 @@ type moveOptions struct {
 	output
 	policy
 	ignoring
+	offering
 	recordFile string
 	// expect is a record to read, and gone that the source is gone for good: only resume has them.
 	expect     string
@@ -64,6 +65,7 @@ Run again after an interruption it goes on where it stopped, as resume does.`,
 	fs.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long post may take; 0 waits for ever")
 	o.policy.add(fs)
 	o.ignoring.add(fs)
+	o.offering.add(fs)
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the servers judge every write, move nothing")
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
@@ -131,7 +133,7 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 	result, err := pivot.Move(ctx, pivot.MoveOptions{
 		Source: source.side(), Target: target.side(), Namespace: o.in(at),
 		OtherSideGone: o.gone, Expect: o.expect, RecordFile: o.recordFile, DryRun: o.dryRun, Clusterctl: o.clusterctl, Extra: extra,
-		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Ignore: o.ignore, Timeout: o.timeout,
+		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Ignore: o.ignore, Offer: o.offer, Timeout: o.timeout,
 		Progress: progress.Show,
 	})
 	progress.Close()

@@ -17,6 +17,7 @@ type preOptions struct {
 	scope
 	output
 	ignoring
+	offering
 	recordFile string
 	timeout    time.Duration
 	dryRun     bool
@@ -50,6 +51,7 @@ prepared source writes nothing.`,
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait until nothing is in flight on the source")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
 	o.ignoring.add(fs)
+	o.offering.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
 		return a.runPre(ctx, o, args)
@@ -67,7 +69,7 @@ func (a *app) runPre(ctx context.Context, o preOptions, args []string) (flow.Out
 		return "", err
 	}
 	options := pivot.PreOptions{Source: source.Cluster, Namespace: o.in(source), RecordFile: o.recordFile,
-		DryRun: o.dryRun, Timeout: o.timeout, Ignore: o.ignore}
+		DryRun: o.dryRun, Timeout: o.timeout, Ignore: o.ignore, Offer: o.offer}
 	if options.Names, err = o.names(args, o.in(source)); err != nil {
 		return "", usageError{err}
 	}

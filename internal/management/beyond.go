@@ -22,9 +22,6 @@ const (
 	manyNames   = 200
 )
 
-// providerKind is clusterctl's inventory of installed providers.
-var providerKind = graph.GroupKind{Group: "clusterctl.cluster.x-k8s.io", Kind: "Provider"}
-
 // providerSecrets adds what clusterctl adds when it reads one namespace: the
 // Secrets of the infrastructure providers' namespaces (objectgraph.go, Discovery).
 func (r *reader) providerSecrets(ctx context.Context) error {
@@ -38,7 +35,7 @@ func (r *reader) providerSecrets(ctx context.Context) error {
 	providers, err := r.cluster.dynamic.Resource(k.GVR()).List(ctx, metav1.ListOptions{})
 	switch {
 	case err == nil:
-	case answered(err):
+	case Answered(err):
 		r.warn("clusterctl's Providers, and with them the Secrets in their namespaces", err)
 		return nil
 	default:
@@ -167,7 +164,7 @@ func (r *reader) listBeyond(ctx context.Context, at place, ws []wanted) error {
 	s := r.cluster.Stream(k, at.namespace, r.whole(at.kind))
 	pages, complete, err := s.upTo(ctx, manyObjects)
 	switch {
-	case err != nil && answered(err):
+	case err != nil && Answered(err):
 		r.warn(s.String(), err)
 		return nil
 	case err != nil:
@@ -196,7 +193,7 @@ func (r *reader) get(ctx context.Context, w wanted) error {
 	k, _ := r.discovery.Find(w.id.GroupKind())
 	o, err := r.cluster.get(ctx, k, w.id, r.whole(w.id.GroupKind()))
 	switch {
-	case err != nil && answered(err):
+	case err != nil && Answered(err):
 		r.warn(w.id.String(), err)
 		return nil
 	case err != nil:

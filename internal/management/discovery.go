@@ -137,21 +137,18 @@ func (c *Cluster) Refresh(ctx context.Context) (*Discovery, error) {
 // CRDs have them, plural.group. What an aggregated API server does not answer
 // becomes a Warning.
 func (c *Cluster) served(ctx context.Context, d *Discovery) (map[string]graph.GroupKind, error) {
-	lists, err := c.preferred(ctx)
+	lists, err := within(ctx, c.discovery.ServerPreferredResources)
 	var partial *discovery.ErrGroupDiscoveryFailed
 	switch {
 	case errors.As(err, &partial):
-		for gv, why := range partial.Groups {
-			d.Warnings = append(d.Warnings, Warning{What: "API group " + gv.String(), Why: why.Error()})
-		}
-		slices.SortFunc(d.Warnings, func(a, b Warning) int { return strings.Compare(a.What, b.What) })
+		d.Warnings = warningsOf(partial)
 	case err != nil:
 		return nil, err
 	}
 	names := map[string]graph.GroupKind{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
+			if !isKind(r) || !slices.Contains(r.Verbs, "list") {
 				continue
 			}
 			gk := graph.GroupKind{Group: graph.GroupOf(list.GroupVersion), Kind: r.Kind}
@@ -168,21 +165,35 @@ func (c *Cluster) served(ctx context.Context, d *Discovery) (map[string]graph.Gr
 	return names, nil
 }
 
-// preferred does not outlive ctx, which client-go's discovery does not take.
-func (c *Cluster) preferred(ctx context.Context) ([]*metav1.APIResourceList, error) {
+// isKind: what has a slash in its name is a subresource.
+func isKind(r metav1.APIResource) bool { return !strings.Contains(r.Name, "/") }
+
+// warningsOf names what an aggregated API server did not answer.
+func warningsOf(partial *discovery.ErrGroupDiscoveryFailed) []Warning {
+	var warnings []Warning
+	for gv, why := range partial.Groups {
+		warnings = append(warnings, Warning{What: "API group " + gv.String(), Why: why.Error()})
+	}
+	slices.SortFunc(warnings, func(a, b Warning) int { return strings.Compare(a.What, b.What) })
+	return warnings
+}
+
+// within asks what does not outlive ctx, which client-go's discovery does not take.
+func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	type answer struct {
-		lists []*metav1.APIResourceList
+		value T
 		err   error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		lists, err := c.discovery.ServerPreferredResources()
-		answers <- answer{lists, err}
+		value, err := ask()
+		answers <- answer{value, err}
 	}()
 	select {
 	case a := <-answers:
-		return a.lists, a.err
+		return a.value, a.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,38 +60,6 @@ func (c *Cluster) unlessNotFound(id graph.ID, err error) error {
 		return nil
 	}
 	return fmt.Errorf("reading %s on %s: %w", id, c.name, err)
-}
-
-// Annotated says whether this manager has set an annotation of an object, as far as
-// its managed fields tell; false where the object does not exist.
-func (c *Cluster) Annotated(ctx context.Context, id graph.ID, annotation, manager string) (bool, error) {
-	gvr, err := c.resourceOf(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	m, err := c.metadata.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-	if err != nil {
-		return false, c.unlessNotFound(id, err)
-	}
-	for _, f := range m.ManagedFields {
-		if f.Manager != manager || f.FieldsV1 == nil {
-			continue
-		}
-		var fields struct {
-			Metadata struct {
-				Annotations map[string]any `json:"f:annotations"`
-			} `json:"f:metadata"`
-		}
-		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return false, fmt.Errorf("reading the managed fields of %s on %s: %w", id, c.name, err)
-		}
-		if _, ok := fields.Metadata.Annotations["f:"+annotation]; ok {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // OtherSide says how a Cluster stands here, for whoever looks at it from the other
@@ -156,9 +123,20 @@ func (c *Cluster) AnnotatedBy(ctx context.Context, id graph.ID, annotation strin
 	if err != nil {
 		return "", c.unlessNotFound(id, err)
 	}
-	for _, entry := range m.ManagedFields {
-		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:`+annotation+`"`) {
-			return entry.Manager, nil
+	for _, f := range m.ManagedFields {
+		if f.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Annotations map[string]any `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
+			return "", fmt.Errorf("reading the managed fields of %s on %s: %w", id, c.name, err)
+		}
+		if _, ok := fields.Metadata.Annotations["f:"+annotation]; ok {
+			return f.Manager, nil
 		}
 	}
 	return "", nil

@@ -168,7 +168,7 @@ func (r *reader) list(ctx context.Context, k Kind, namespace string) error {
 		switch {
 		case err == nil:
 			r.add(pages)
-		case answered(err):
+		case Answered(err):
 			r.warn(s.String(), err)
 			return nil
 		default:
@@ -185,10 +185,10 @@ func (r *reader) list(ctx context.Context, k Kind, namespace string) error {
 	return nil
 }
 
-// answered says that a server that is well refused to show something, or failed
+// Answered says that a server that is well refused to show something, or failed
 // at this kind alone (a conversion webhook is down: 500). Overload, time-outs, a
 // lost connection and wrong credentials are about the server as a whole.
-func answered(err error) bool {
+func Answered(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false

@@ -90,38 +90,3 @@ func orUnserved(gvk schema.GroupVersionKind, err error) error {
 	}
 	return err
 }
-
-var providers = graph.GroupKind{Group: "clusterctl.cluster.x-k8s.io", Kind: "Provider"}
-
-// KubeadmProviderVersion is the version of the KubeadmControlPlane provider that is
-// installed, as clusterctl's inventory has it; empty where that does not tell (an
-// operator installed it, or several are there).
-func (c *Cluster) KubeadmProviderVersion(ctx context.Context) (string, error) {
-	d, err := c.Discover(ctx)
-	if err != nil {
-		return "", err
-	}
-	k, ok := d.Find(providers)
-	if !ok {
-		return "", nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	list, err := c.dynamic.Resource(k.GVR()).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", fmt.Errorf("listing the providers of %s: %w", c.name, err)
-	}
-	var found []string
-	for _, p := range list.Items {
-		if p.Object["type"] != "ControlPlaneProvider" || p.Object["providerName"] != "kubeadm" {
-			continue
-		}
-		if version, ok := p.Object["version"].(string); ok {
-			found = append(found, version)
-		}
-	}
-	if len(found) != 1 {
-		return "", nil
-	}
-	return found[0], nil
-}

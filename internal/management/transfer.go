@@ -45,17 +45,11 @@ func (c *Cluster) Copy(ctx context.Context, from *Cluster, o Copy) (types.UID, e
 		return "", fmt.Errorf("reading %s on %s: %w", o.ID, from.name, err)
 	}
 	fields := u.GetManagedFields()
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName", "selfLink"} {
-		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	if err := creatable(u); err != nil {
+		return "", fmt.Errorf("copying %s: %w", o.ID, err)
 	}
-	unstructured.RemoveNestedField(u.Object, "status")
 	u.SetOwnerReferences(o.Owners)
 	u.SetAnnotations(o.Annotations)
-	if o.ID.GroupKind() == graph.Cluster {
-		if err := unstructured.SetNestedField(u.Object, true, "spec", "paused"); err != nil {
-			return "", fmt.Errorf("copying %s: %w", o.ID, err)
-		}
-	}
 	var made metav1.Object
 	made, err = c.dynamic.Resource(gvr).Namespace(o.ID.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
 	api := c.metadata.Resource(gvr).Namespace(o.ID.Namespace)
@@ -89,6 +83,21 @@ func (c *Cluster) Copy(ctx context.Context, from *Cluster, o Copy) (types.UID, e
 func isUnfinished(made metav1.Object) bool {
 	fields := made.GetManagedFields()
 	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
+}
+
+// creatable takes from an object what another server would not take or gives itself,
+// its status and its owners. A Cluster becomes paused, as clusterctl has made it by
+// the time it creates it.
+func creatable(u *unstructured.Unstructured) error {
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"generation", "generateName", "selfLink", "ownerReferences"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(u.Object, "status")
+	if rawID(u).GroupKind() != graph.Cluster {
+		return nil
+	}
+	return unstructured.SetNestedField(u.Object, true, "spec", "paused")
 }
 
 // Remove takes one copy of an object off this management cluster and leaves what it

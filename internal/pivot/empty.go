@@ -177,7 +177,8 @@ func (t *transfer) isPausedClass(ctx context.Context, o *graph.Object) (bool, er
 	case o.Namespace != t.namespace:
 		return false, nil
 	}
-	return t.win.Annotated(ctx, o.ID, labels.Paused, clusterctlManager)
+	by, err := t.win.AnnotatedBy(ctx, o.ID, labels.Paused)
+	return by == clusterctlManager, err
 }
 
 func (t *transfer) pausedByUser(id graph.ID) bool {

@@ -39,6 +39,8 @@ type MoveOptions struct {
 	RecordFile string
 	// Ignore are IDs of findings of the preflight that the user accepts.
 	Ignore []string
+	// Offer offers everything to the target in a dry run before anything is written.
+	Offer bool
 	// Expect is a file with records, for Clusters of which neither side has one.
 	Expect string
 	// DryRun prepares and moves on paper only.
@@ -119,7 +121,7 @@ func newMoving(o MoveOptions, binary mover) *moving {
 	m.thaw, m.finish = sides.thaw(o), sides.finish(o)
 	m.pre = func(ctx context.Context) (PreResult, []graph.Snapshot, error) {
 		p := newPreparation(PreOptions{Source: o.Source.Cluster, Target: o.Target.Cluster, Namespace: o.Namespace, RecordFile: o.RecordFile,
-			DryRun: o.DryRun, Ignore: o.Ignore, Holder: o.Holder, Progress: o.Progress})
+			DryRun: o.DryRun, Ignore: o.Ignore, Offer: o.Offer, Rights: true, Holder: o.Holder, Progress: o.Progress})
 		err := p.run(ctx)
 		return p.result, p.all(), err
 	}

@@ -45,6 +45,8 @@ type PreOptions struct {
 	Timeout time.Duration
 	// Ignore are IDs of findings that the user accepts; they do not stop.
 	Ignore []string
+	// Offer and Rights are PreflightOptions'.
+	Offer, Rights bool
 	// Holder is who holds, as people read it in the annotation; "move-hook" when empty.
 	Holder   string
 	Progress flow.Progress
@@ -78,8 +80,9 @@ type preparation struct {
 
 func newPreparation(o PreOptions) *preparation {
 	p := &preparation{
-		checking: newChecking(PreflightOptions{Source: o.Source, Target: o.Target, Namespace: o.Namespace, Names: o.Names, Ignore: o.Ignore, Progress: o.Progress}),
-		o:        o, records: configMaps{o.Source}, begin: time.Now(),
+		checking: newChecking(PreflightOptions{Source: o.Source, Target: o.Target, Namespace: o.Namespace, Names: o.Names, Ignore: o.Ignore,
+			Offer: o.Offer, Rights: o.Rights, Progress: o.Progress}),
+		o: o, records: configMaps{o.Source}, begin: time.Now(),
 		checksums: map[graph.ID]string{}, snapshots: map[graph.ID]graph.Snapshot{}, configMaps: map[graph.ID][]string{},
 		result: PreResult{Outcome: flow.Done, Namespace: o.Namespace, DryRun: o.DryRun, Clusters: []PreparedCluster{}, Writes: []flow.Write{}},
 	}

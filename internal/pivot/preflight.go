@@ -30,6 +30,10 @@ type PreflightOptions struct {
 	// Rollouts asks upstream about the control planes of however many Clusters there
 	// are; without it, of a few only.
 	Rollouts bool
+	// Offer offers everything that moves to the target in a dry run.
+	Offer bool
+	// Rights asks what this user may do, for a whole pivot with clusterctl.
+	Rights   bool
 	Progress flow.Progress
 }
 
@@ -42,6 +46,10 @@ func Preflight(ctx context.Context, o PreflightOptions) (PreflightResult, error)
 	c := newChecking(o)
 	result := PreflightResult{Outcome: flow.Done, Namespace: o.Namespace, Clusters: []graph.ID{}}
 	err := follow(ctx, o.Progress, []step{
+		{"", func(ctx context.Context) (end bool, err error) {
+			result.Findings, err = c.blind(ctx)
+			return len(result.Findings) > 0, err
+		}},
 		{"Reading " + c.source.Name(), c.look},
 		{"Checking that nothing stands in the way", func(ctx context.Context) (end bool, err error) {
 			result.Findings, result.Ignored, err = c.check(ctx)
@@ -51,7 +59,9 @@ func Preflight(ctx context.Context, o PreflightOptions) (PreflightResult, error)
 	if err != nil {
 		return PreflightResult{}, err
 	}
-	result.Clusters = append(result.Clusters, c.scope.Clusters...)
+	if c.scope != nil {
+		result.Clusters = append(result.Clusters, c.scope.Clusters...)
+	}
 	if preflight.AtLeast(result.Findings, cmp.Or(o.FailOn, finding.Harms)) {
 		result.Outcome = flow.Findings
 	}
@@ -107,6 +117,11 @@ func (c *checking) check(ctx context.Context) (found []finding.Finding, ignored 
 	}
 	if c.target != nil {
 		if in.Target, err = c.readTarget(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.o.Rights {
+		if in.Missing, err = c.missingRights(ctx); err != nil {
 			return nil, nil, err
 		}
 	}

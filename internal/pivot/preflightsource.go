@@ -59,7 +59,7 @@ func (c *checking) askSource(ctx context.Context, in *preflight.Input) error {
 	if err != nil {
 		// Who may not see other namespaces learns nothing of them.
 		warn(c.o.Progress, c.told, c.source.Name(), []management.Warning{{What: "Clusters of other namespaces", Why: err.Error()}})
-		return nil
+		return nil //nolint:nilerr // It was told as a warning.
 	}
 	for i := range clusters {
 		if clusters[i].Namespace != c.o.Namespace {

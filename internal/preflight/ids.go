@@ -80,16 +80,40 @@ func sourceIDs() []adopt.Entry {
 // targetIDs are those of the checks in targetChecks.
 func targetIDs() []adopt.Entry {
 	return []adopt.Entry{
+		{ID: "AlreadyThere", Severity: finding.Notes, Cause: "Objects of the same names and content are on the target already, as an interrupted move leaves them.",
+			Remedy: "see `move-hook status`"},
+		{ID: "KindMissing", Severity: finding.Stops, Cause: "The target does not serve a kind of which objects move.",
+			Remedy: "install its provider on the target"},
+		{ID: "KindUnlabelled", Severity: finding.Harms, Cause: "The target's CustomResourceDefinition of a kind does not carry clusterctl's label: a later move from there leaves objects of that kind behind.",
+			Remedy: "label the CustomResourceDefinition as the finding says"},
 		{ID: "LiveOnTarget", Severity: finding.Stops, Cause: "A Cluster of the same name is on the target and not paused.",
 			Remedy: "pause or remove one of the two copies"},
+		{ID: "MissingPermission", Severity: finding.Stops, Cause: "This user may not do on the source or the target what a pivot has to do there; a note where the pivot goes on without.",
+			Remedy: "apply the ClusterRole that `move-hook preflight --print-role source|target` prints, and bind the user to it"},
+		{ID: "NameClash", Severity: finding.Stops, Cause: "An object of the target has the name of one that moves and other content: clusterctl would overwrite it. It harms and does not stop where an earlier try of the same Cluster left it, or where it is cluster-scoped and clusterctl keeps the target's.",
+			Remedy: "remove it from the target if it is a leftover, else rename one of the two"},
+		{ID: "NamespaceTerminating", Severity: finding.Stops, Cause: "A namespace of what moves is being deleted on the target.",
+			Remedy: "wait until it is gone"},
+		{ID: "OfferUnsure", Severity: finding.Notes, Cause: "The target would not take an object in a dry run, for a reason that the move itself may remove: its namespace does not exist there yet, it looks for another object that moves too, or a webhook may not be asked.",
+			Remedy: "create the namespace on the target beforehand to know it"},
+		{ID: "ProviderMissing", Severity: finding.Stops, Cause: "clusterctl's inventory of the target lacks a provider that the source's has; clusterctl refuses to move.",
+			Remedy: "install it with `clusterctl init`"},
+		{ID: "ProviderOlder", Severity: finding.Stops, Cause: "A provider is older on the target than on the source; clusterctl refuses to move.",
+			Remedy: "upgrade it with `clusterctl upgrade apply`"},
+		{ID: "QuotaExceeded", Severity: finding.Stops, Cause: "A ResourceQuota of the target has no room for all that moves.",
+			Remedy: "raise it"},
+		{ID: "RefusedByTarget", Severity: finding.Stops, Cause: "The target would refuse an object: by its schema, an admission webhook (a feature gate that is off, for example) or a policy. The finding quotes it.",
+			Remedy: "resolve on the target what it says, or change the object on the source"},
+		{ID: "VersionMissing", Severity: finding.Stops, Cause: "The target serves a kind, and not in the version in which clusterctl creates its objects (the one in which the source stores it).",
+			Remedy: "upgrade the provider on the older side"},
 	}
 }
 
 // refused are the findings that no flag makes go away: clusterctl itself refuses to
 // move, or there is nothing to judge.
 func refused() []string {
-	return []string{"ClusterNotFound", "ControlPlaneNotInitialized", "InfrastructureNotProvisioned", "MachineWithoutNode",
-		"NoClusterInScope", "Paused", "UnreadableKind", "UnseenOwner"}
+	return []string{"ClusterNotFound", "ControlPlaneNotInitialized", "InfrastructureNotProvisioned", "KindMissing", "MachineWithoutNode",
+		"NamespaceTerminating", "NoClusterInScope", "Paused", "ProviderMissing", "ProviderOlder", "UnreadableKind", "UnseenOwner", "VersionMissing"}
 }
 
 // shared are the findings of this package that adopt.IDs documents.

@@ -22,6 +22,8 @@ type Input struct {
 	Source *Scope
 	// Target is nil where no target was given.
 	Target *TargetFacts
+	// Missing are the rights that this user does not have, on both sides.
+	Missing []Right
 	// Rollouts is what upstream says of the Machines of each control plane; a Cluster
 	// that is not in it was not asked about.
 	Rollouts map[graph.ID]Rollout
@@ -48,7 +50,7 @@ type check func(Input) []finding.Finding
 
 // checks are all there are. Those of the target have nothing to say without one.
 func checks() []check {
-	return slices.Concat(scopeChecks(), sourceChecks(), targetChecks())
+	return slices.Concat(scopeChecks(), sourceChecks(), targetChecks(), []check{checkPermissions})
 }
 
 // scopeChecks say whether what was asked for is there and was seen.
