@@ -109,14 +109,14 @@ func define(t *testing.T, m *stack.Management, kind, plural string, labels map[s
 func (tr *trial) refer(t *testing.T) (secret, vault *unstructured.Unstructured) {
 	t.Helper()
 	cluster := &clusterv1.Cluster{}
-	if err := world.source.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.namespace, Name: "c1"}, cluster); err != nil {
+	if err := world.source.Client().Get(t.Context(), client.ObjectKey{Namespace: tr.Namespace, Name: "c1"}, cluster); err != nil {
 		t.Fatal(err)
 	}
 	object := func(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: more}
 		u.SetAPIVersion(apiVersion)
 		u.SetKind(kind)
-		u.SetNamespace(tr.namespace)
+		u.SetNamespace(tr.Namespace)
 		u.SetName(name)
 		return u
 	}
@@ -139,7 +139,7 @@ func (tr *trial) refer(t *testing.T) (secret, vault *unstructured.Unstructured) 
 // leftBehind are the remedies of what a preflight reports to stay behind, by object.
 func (tr *trial) leftBehind(t *testing.T) map[string]string {
 	t.Helper()
-	cmd, _ := tr.command(t.Context(), "preflight", "--kubeconfig", tr.source.Kubeconfig(), "-n", tr.namespace, "-o", "json")
+	cmd, _ := tr.Command(t.Context(), "preflight", "--kubeconfig", tr.Source.Kubeconfig(), "-n", tr.Namespace, "-o", "json")
 	cmd.Stdout, cmd.Stderr = nil, nil
 	out, err := cmd.Output()
 	var result struct {
@@ -190,7 +190,7 @@ func TestPermissions_ThePrintedRolesAreEnoughForAMove(t *testing.T) {
 	source, target := as(world.source), as(world.target)
 	for side, m := range map[string]*stack.Management{"source": world.source, "target": world.target} {
 		flag := map[string]string{"source": "--kubeconfig", "target": "--to-kubeconfig"}[side]
-		cmd, _ := tr.command(t.Context(), "preflight", flag, m.Kubeconfig(), "--print-role", side)
+		cmd, _ := tr.Command(t.Context(), "preflight", flag, m.Kubeconfig(), "--print-role", side)
 		cmd.Stdout = nil
 		role := &rbacv1.ClusterRole{}
 		if err := yaml.UnmarshalStrict(stack.Must(cmd.Output())(t), role); err != nil {
@@ -208,20 +208,20 @@ func TestPermissions_ThePrintedRolesAreEnoughForAMove(t *testing.T) {
 	}
 	// The API server learns of a role a moment after it is stored.
 	for range 20 {
-		if tr.hook(t, nil, "preflight", "--kubeconfig", source, "--to-kubeconfig", target, "-n", tr.namespace, "--fail-on", "stops") == 0 {
+		if tr.Run(t, nil, "preflight", "--kubeconfig", source, "--to-kubeconfig", target, "-n", tr.Namespace, "--fail-on", "stops") == 0 {
 			break
 		}
 		wait(t.Context(), time.Second)
 	}
-	if strings.Contains(tr.said(), "MissingPermission") {
-		t.Errorf("a right is missing\n%s", tr.said())
+	if strings.Contains(tr.Said(), "MissingPermission") {
+		t.Errorf("a right is missing\n%s", tr.Said())
 	}
-	if code := tr.hook(t, nil, "move", "--kubeconfig", source, "--to-kubeconfig", target, "-n", tr.namespace, "--watch-after", "0s", "--timeout", "1m"); code != 0 {
+	if code := tr.Run(t, nil, "move", "--kubeconfig", source, "--to-kubeconfig", target, "-n", tr.Namespace, "--watch-after", "0s", "--timeout", "1m"); code != 0 {
 		t.Errorf("the move ends with exit code %d", code)
 	}
 	for _, refused := range []string{"forbidden", "there is no guard", "cannot read"} {
-		if strings.Contains(tr.said(), refused) {
-			t.Errorf("%q is said\n%s", refused, tr.said())
+		if strings.Contains(tr.Said(), refused) {
+			t.Errorf("%q is said\n%s", refused, tr.Said())
 		}
 	}
 }
