@@ -82,12 +82,7 @@ func (c *Cluster) Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt
 			if err != nil {
 				return adopt.Moved, &WriteError{Object: t.ID, Unknown: true, Err: err}
 			}
-			switch {
-			case now == nil || now.UID != t.UID || now.Deleting:
-				return adopt.Moved, nil
-			case holds(a, now): // by somebody else, or by us: the answer was lost
-				return adopt.AlreadyThere, nil
-			case !stands(a, now):
+			if now == nil || now.UID != t.UID || now.Deleting || !stands(a, now) {
 				return adopt.Moved, nil
 			}
 			version = now.ResourceVersion
@@ -149,36 +144,6 @@ func stands(a adopt.Action, now *graph.Object) bool {
 		return false
 	}
 	return false
-}
-
-// holds says whether the object is what the action makes it.
-func holds(a adopt.Action, now *graph.Object) bool {
-	switch a := a.(type) {
-	case adopt.SetOwners:
-		return equality.Semantic.DeepEqual(now.Owners, a.After)
-	case adopt.ChangeMeta:
-		return merged(a.Change.SetLabels, a.Change.DropLabels, now.Labels) &&
-			merged(a.Change.SetAnnotations, a.Change.DropAnnotations, now.Annotations)
-	case adopt.CloseRecord:
-		_, closed := now.Annotations[graph.AdoptedAnnotation]
-		return closed
-	}
-	return false
-}
-
-// merged: all of set is there and nothing of drop.
-func merged(set map[string]string, drop []string, now map[string]string) bool {
-	for _, k := range drop {
-		if _, ok := now[k]; ok {
-			return false
-		}
-	}
-	for k, v := range set {
-		if have, ok := now[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
 }
 
 // labelsStand: what is to be dropped is still there, and what is to be set was not
