@@ -29,6 +29,16 @@ func (a *app) connect(k kubeconfig) (connection, error) {
 	return connection{c, k}, nil
 }
 
+// connectIfGiven opens a management cluster that a command can do without; nil where
+// no flag names it.
+func (a *app) connectIfGiven(k kubeconfig) (*management.Cluster, error) {
+	if !k.given() {
+		return nil, nil
+	}
+	c, err := a.connect(k)
+	return c.Cluster, err
+}
+
 // side is what Move needs: clusterctl gets the kubeconfig that we got.
 func (c connection) side() pivot.Side {
 	return pivot.Side{Cluster: c.Cluster, Kubeconfig: clusterctl.Kubeconfig{Path: c.from.path, Context: c.from.context}}

@@ -73,12 +73,8 @@ func (a *app) runPre(ctx context.Context, o preOptions, args []string) (flow.Out
 	if options.Names, err = o.names(args, o.in(source)); err != nil {
 		return "", usageError{err}
 	}
-	if o.target.given() {
-		target, err := a.connect(o.target)
-		if err != nil {
-			return "", err
-		}
-		options.Target = target.Cluster
+	if options.Target, err = a.connectIfGiven(o.target); err != nil {
+		return "", err
 	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	options.Progress = progress.Show

@@ -135,12 +135,8 @@ func (a *app) runPreflight(ctx context.Context, o preflightOptions, args []strin
 	if options.Names, err = o.names(args, o.in(source)); err != nil {
 		return "", usageError{err}
 	}
-	if o.target.given() {
-		target, err := a.connect(o.target)
-		if err != nil {
-			return "", err
-		}
-		options.Target = target.Cluster
+	if options.Target, err = a.connectIfGiven(o.target); err != nil {
+		return "", err
 	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	options.Progress = progress.Show

@@ -80,12 +80,8 @@ func (a *app) runRollback(ctx context.Context, o rollbackOptions) (flow.Outcome,
 	}
 	options := pivot.RollbackOptions{Source: source.Cluster, OtherSideGone: o.gone, Namespace: o.in(source), RecordFile: o.recordFile,
 		DryRun: o.dryRun, Policy: o.policy.Policy, Timeout: o.timeout}
-	if o.target.given() {
-		target, err := a.connect(o.target)
-		if err != nil {
-			return "", err
-		}
-		options.Target = target.Cluster
+	if options.Target, err = a.connectIfGiven(o.target); err != nil {
+		return "", err
 	}
 	ctx, progress := a.progress(ctx, o.encoded())
 	options.Progress = progress.Show

@@ -44,6 +44,16 @@ func (c *Cluster) Providers(ctx context.Context) ([]Provider, error) {
 	return found, nil
 }
 
+// ProviderNamespaces are the namespaces of those providers.
+func (c *Cluster) ProviderNamespaces(ctx context.Context) ([]string, error) {
+	all, err := c.Providers(ctx)
+	var namespaces []string
+	for _, p := range all {
+		namespaces = append(namespaces, p.Namespace)
+	}
+	return namespaces, err
+}
+
 // KubeadmProviderVersion is the version of the KubeadmControlPlane provider that is
 // installed, as clusterctl's inventory has it; empty where that does not tell (an
 // operator installed it, or several are there).

@@ -24,27 +24,3 @@ func (c *Cluster) Labelled(ctx context.Context, k Kind, selector string) ([]grap
 	}
 	return ids, nil
 }
-
-// ProviderNamespaces are the namespaces of the providers that clusterctl installed;
-// empty where clusterctl installed none.
-func (c *Cluster) ProviderNamespaces(ctx context.Context) ([]string, error) {
-	d, err := c.Discover(ctx)
-	if err != nil {
-		return nil, err
-	}
-	k, ok := d.Find(providerKind)
-	if !ok {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	list, err := c.metadata.Resource(k.GVR()).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing clusterctl's Providers on %s: %w", c.name, err)
-	}
-	var namespaces []string
-	for _, o := range list.Items {
-		namespaces = append(namespaces, o.Namespace)
-	}
-	return namespaces, nil
-}
