@@ -67,11 +67,33 @@ func hook(t *testing.T, code int, args ...string) result {
 	return r
 }
 
+// killed runs the real program and kills it when a proxy has cut it off.
+func killed(t *testing.T, cut <-chan struct{}, args ...string) {
+	t.Helper()
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	go func() {
+		select {
+		case <-cut:
+			kill()
+		case <-ctx.Done():
+		}
+	}()
+	if r := runIn(t, ctx, args...); r.code != -1 {
+		t.Fatalf("it was not killed\n%s", r)
+	}
+}
+
 // run runs the real program.
 func run(t *testing.T, args ...string) result {
 	t.Helper()
+	return runIn(t, t.Context(), args...)
+}
+
+func runIn(t *testing.T, ctx context.Context, args ...string) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), world.hook, args...)
+	cmd := exec.CommandContext(ctx, world.hook, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError

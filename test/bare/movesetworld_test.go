@@ -141,5 +141,8 @@ func makeGlobals(t *testing.T) {
 		t.Fatal(err)
 	}
 	move := map[string]string{graph.MoveLabel: ""}
-	create(t, secret("capd-system", "credentials", move), secret("capd-system", "not-labelled", nil), secret("capi-system", "not-infrastructure", move))
+	credentials := secret("capd-system", "credentials", move)
+	// It would move with every other test's Cluster.
+	t.Cleanup(func() { _ = world.Client().Delete(context.WithoutCancel(t.Context()), credentials) })
+	create(t, credentials, secret("capd-system", "not-labelled", nil), secret("capi-system", "not-infrastructure", move))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,13 +100,21 @@ func TestAnswers_APIServerAway(t *testing.T) {
 	}
 	proxy.Close()
 	for _, dryRun := range []bool{true, false} {
-		_, err := through.Apply(t.Context(), s.change(held()), dryRun)
+		_, err := through.Apply(soon(t), s.change(held()), dryRun)
 		refused(t, err, true, s.id.String(), "outcome unknown")
 	}
-	if ok, err := through.Confirm(t.Context(), []adopt.Target{s.on}); ok || err == nil {
+	if ok, err := through.Confirm(soon(t), []adopt.Target{s.on}); ok || err == nil {
 		t.Errorf("confirmed: %t, %v", ok, err)
 	}
 	s.unchanged(t, s.before)
+}
+
+// soon ends before a request that nobody hears has been tried again for long.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func TestAnswers_AnswerLost(t *testing.T) {
@@ -120,7 +129,7 @@ func TestAnswers_AnswerLost(t *testing.T) {
 			}
 			proxy.CutAt(1, when)
 			change := s.change(held())
-			_, err := through.Apply(t.Context(), change, false)
+			_, err := through.Apply(soon(t), change, false)
 			refused(t, err, true, s.id.String())
 			if err := proxy.Heal(); err != nil {
 				t.Fatal(err)

@@ -110,21 +110,25 @@ func standing(t *testing.T, m *stack.Management) map[string]any {
 	return all
 }
 
-// dying opens the server for a process that is killed after n writes.
-func dying(t *testing.T, m *stack.Management, n int32) *management.Cluster {
+// dying opens the server for a process that is killed after n writes: then the
+// context ends.
+func dying(t *testing.T, m *stack.Management, n int32) (context.Context, scaledown.Providers) {
 	t.Helper()
+	ctx, kill := context.WithCancel(t.Context())
+	t.Cleanup(kill)
 	cfg := m.RESTConfig()
 	var left atomic.Int32
 	left.Store(n)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && left.Add(-1) < 0 {
+				kill()
 				return nil, errors.New("killed")
 			}
 			return next.RoundTrip(r)
 		})
 	})
-	return stack.Must(management.OpenConfig(cfg, "scaled"))(t)
+	return ctx, scaledown.Providers{Cluster: stack.Must(management.OpenConfig(cfg, "scaled"))(t)}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -193,17 +197,17 @@ func TestScaleDown_DownAndUpFromEveryKill(t *testing.T) {
 	}
 
 	for n := range steps {
-		killed := scaledown.Providers{Cluster: dying(t, m, int32(n))}
+		ctx, killed := dying(t, m, int32(n))
 		// Fewer, where a request was refused because a Deployment's controller wrote meanwhile.
-		if writes, err := killed.Down(t.Context(), false); err == nil || len(writes) > n {
+		if writes, err := killed.Down(ctx, false); err == nil || len(writes) > n {
 			t.Errorf("killed after %d: %v, %q", n, err, writes)
 		}
 		stack.Must(p.Down(t.Context(), false))(t)
 		if diff := cmp.Diff(down, standing(t, m)); diff != "" {
 			t.Errorf("down again after a kill at %d:\n%s", n, diff)
 		}
-		killed = scaledown.Providers{Cluster: dying(t, m, int32(n))}
-		if _, err := killed.Up(t.Context(), false); err == nil {
+		ctx, killed = dying(t, m, int32(n))
+		if _, err := killed.Up(ctx, false); err == nil {
 			t.Errorf("killed after %d: no error", n)
 		}
 		if s := stack.Must(p.State(t.Context()))(t); n < steps-1 && !s.Down {
@@ -214,7 +218,8 @@ func TestScaleDown_DownAndUpFromEveryKill(t *testing.T) {
 			t.Errorf("up again after a kill at %d:\n%s", n, diff)
 		}
 		// And a half-way down that is undone.
-		_, _ = scaledown.Providers{Cluster: dying(t, m, int32(n))}.Down(t.Context(), false)
+		ctx, killed = dying(t, m, int32(n))
+		_, _ = killed.Down(ctx, false)
 		stack.Must(p.Up(t.Context(), false))(t)
 		if diff := cmp.Diff(before, standing(t, m)); diff != "" {
 			t.Errorf("undone after a kill at %d:\n%s", n, diff)
