@@ -81,7 +81,7 @@ func TestMove_DoesWhatIsLeftToDo(t *testing.T) {
 		"a whole pivot": {before: []ClusterStatus{here}, after: []ClusterStatus{there}, ran: whole, outcome: flow.Done, says: "moved, adopted and verified: Cluster fleet/c1"},
 		"a prepared source": {before: []ClusterStatus{status("c1", Prepared, "whole", "")}, after: []ClusterStatus{there}, ran: whole, outcome: flow.Done,
 			says: "moved, adopted and verified"},
-		"no Cluster":           {outcome: flow.Findings, says: "nothing was moved"},
+		"no Cluster":                            {outcome: flow.Findings, says: "nothing was moved"},
 		"only Clusters that live on the target": {before: []ClusterStatus{status("c9", Untouched, "", "whole")}, outcome: flow.Findings, says: "nothing was moved"},
 		"a finished pivot":                      {before: []ClusterStatus{status("c1", Verified, "", "whole")}, outcome: flow.Done, says: "nothing left to do"},
 		"killed after clusterctl": {before: []ClusterStatus{there}, ran: []string{"post of c1", "verify of c1"}, outcome: flow.Done,
