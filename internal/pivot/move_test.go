@@ -81,7 +81,7 @@ func TestMove_DoesWhatIsLeftToDo(t *testing.T) {
 		"a whole pivot": {before: []ClusterStatus{here}, after: []ClusterStatus{there}, ran: whole, outcome: flow.Done, says: "moved, adopted and verified: Cluster fleet/c1"},
 		"a prepared source": {before: []ClusterStatus{status("c1", Prepared, "whole", "")}, after: []ClusterStatus{there}, ran: whole, outcome: flow.Done,
 			says: "moved, adopted and verified"},
-		"field report 13: no Cluster":           {outcome: flow.Findings, says: "nothing was moved"},
+		"no Cluster":                            {outcome: flow.Findings, says: "nothing was moved"},
 		"only Clusters that live on the target": {before: []ClusterStatus{status("c9", Untouched, "", "whole")}, outcome: flow.Findings, says: "nothing was moved"},
 		"a finished pivot":                      {before: []ClusterStatus{status("c1", Verified, "", "whole")}, outcome: flow.Done, says: "nothing left to do"},
 		"killed after clusterctl": {before: []ClusterStatus{there}, ran: []string{"post of c1", "verify of c1"}, outcome: flow.Done,
@@ -105,7 +105,7 @@ func TestMove_DoesWhatIsLeftToDo(t *testing.T) {
 				return PreResult{Outcome: flow.Findings}, nil, nil
 			}
 		}, outcome: flow.Findings, says: "not ready to be moved"},
-		"field report 13: clusterctl moved nothing and said nothing": {before: []ClusterStatus{here}, after: []ClusterStatus{here},
+		"clusterctl moved nothing and said nothing": {before: []ClusterStatus{here}, after: []ClusterStatus{here},
 			ran: []string{"pre", "clusterctl"}, outcome: flow.Findings, says: "clusterctl did not move everything"},
 		"clusterctl left objects": {before: []ClusterStatus{here}, after: []ClusterStatus{status("c1", Deleting, "part", "whole")},
 			ran: []string{"pre", "clusterctl"}, outcome: flow.Findings, says: "clusterctl did not move everything"},
@@ -114,7 +114,7 @@ func TestMove_DoesWhatIsLeftToDo(t *testing.T) {
 				s.moveErr = &clusterctl.RunError{ExitCode: 1, LastLines: []string{"Error: provider missing"}}
 			},
 			ran: []string{"pre", "clusterctl"}, outcome: flow.Done, err: "provider missing"},
-		"field report 12: clusterctl failed half way": {before: []ClusterStatus{here}, after: []ClusterStatus{status("c1", Creating, "whole paused", "part paused")},
+		"clusterctl failed half way": {before: []ClusterStatus{here}, after: []ClusterStatus{status("c1", Creating, "whole paused", "part paused")},
 			change: func(s *story) {
 				s.moveErr = &clusterctl.RunError{ExitCode: 1, LastLines: []string{"Error: webhook denied"}}
 			},

@@ -134,7 +134,7 @@ func TestPre_FindingsThatStopAreFoundBeforeAnythingIsWritten(t *testing.T) {
 		names []types.NamespacedName
 		want  string
 	}{
-		"field report 13: no Cluster": {func(*cluster) {}, nil, "NoClusterInScope"},
+		"no Cluster": {func(*cluster) {}, nil, "NoClusterInScope"},
 		"a name that is not there": {func(c *cluster) { c.Cluster("c1", 1, 1) },
 			[]types.NamespacedName{{Namespace: "fleet", Name: "c1"}, {Namespace: "fleet", Name: "c2"}}, "ClusterNotFound"},
 		"a paused Cluster": {func(c *cluster) {

@@ -45,10 +45,10 @@ func TestChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 		"something is being deleted": {func(o *fleet.Objects) {
 			o.Change(fleet.ID(graph.KubeadmConfig, "c1-md-0"), func(k *graph.Object) { k.Deleting = true })
 		}, []string{"BeingDeleted KubeadmConfig fleet/c1-md-0 stops"}},
-		"field report 9: a template that nothing owns": {func(o *fleet.Objects) {
+		"a template that nothing owns": {func(o *fleet.Objects) {
 			o.Change(fleet.ID(fleet.InfraTemplate, "c1"), func(t *graph.Object) { t.Owners = nil })
 		}, []string{"LeftBehind DevMachineTemplate fleet/c1 harms"}},
-		"field report 11: an owner that clusterctl does not see": {func(o *fleet.Objects) {
+		"an owner that clusterctl does not see": {func(o *fleet.Objects) {
 			o.Kinds = append(o.Kinds, graph.KindInfo{GroupKind: widget, APIVersion: "example.com/v1", Namespaced: true})
 			w := o.Add(widget, "w", nil)
 			m := o.All[fleet.ID(graph.Machine, "c1-md-0")]

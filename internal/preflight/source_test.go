@@ -77,7 +77,7 @@ func TestLeftBehind_WhatProvidersReferToInTheirOwnWay(t *testing.T) {
 			more(o, drainRules, true, false)
 			o.Add(drainRules, "gently", nil)
 		}, []string{"LeftBehind MachineDrainRule fleet/gently harms"}},
-		"field report 10: moved too early": {func(o *fleet.Objects) {
+		"moved too early": {func(o *fleet.Objects) {
 			o.Change(ms, fleet.Replicas(3))
 			o.Change(fleet.ID(fleet.InfraTemplate, "c1"), func(t *graph.Object) { t.Owners = nil })
 		}, []string{"LeftBehind DevMachineTemplate fleet/c1 harms", "InFlight MachineSet fleet/c1-md-1 harms"}},
@@ -130,7 +130,7 @@ func TestLostStatus_WhatNoSpecTells(t *testing.T) {
 	made := func(d time.Duration) fleet.Edit { return func(m *graph.Object) { m.Created = now.Add(d) } }
 	expires := facts(func(f *graph.Facts) { f.CertificatesExpiry = "2027-01-01T00:00:00Z" })
 	each(t, map[string]planted{
-		"field report 15: the provider ID is in status only": {func(o *fleet.Objects) {
+		"the provider ID is in status only": {func(o *fleet.Objects) {
 			o.Change(fleet.ID(fleet.InfraMachine, "c1-md-0"), facts(func(f *graph.Facts) { f.ProviderID = "" }))
 		}, []string{"ProviderIDNotInSpec DevMachine fleet/c1-md-0 stops"}},
 		"a Machine without the provider ID that its infrastructure has": {func(o *fleet.Objects) {
@@ -232,7 +232,7 @@ func TestSelectors_WhatWouldAdoptWhat(t *testing.T) {
 		o.Add(graph.MachineSet, "c1-two-1", []graph.ID{other}, mine, fleet.Replicas(0))
 	}
 	each(t, map[string]planted{
-		"field report 4: selectors that overlap": {func(o *fleet.Objects) {
+		"selectors that overlap": {func(o *fleet.Objects) {
 			two(o, selecting(), selecting())
 		}, []string{"OverlappingSelectors MachineDeployment fleet/c1-md harms", "OverlappingSelectors MachineDeployment fleet/c1-two harms"}},
 		"selectors with a label of their own": {func(o *fleet.Objects) {

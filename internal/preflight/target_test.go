@@ -97,7 +97,7 @@ func TestTargetChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			t.Rooms = room(Quota{Name: "q", Hard: map[string]int64{"configmaps": 0}})
 		}, []string{"QuotaExceeded ResourceQuota fleet/q stops"}},
 		"an equal copy": {func(t *TargetFacts) { t.There[machine] = Copy{Labels: ofC1} }, []string{"AlreadyThere Namespace fleet notes"}},
-		"field report 14: an earlier try left other content": {func(t *TargetFacts) { t.There[machine] = Copy{Labels: ofC1, Differs: differs} },
+		"an earlier try left other content": {func(t *TargetFacts) { t.There[machine] = Copy{Labels: ofC1, Differs: differs} },
 			[]string{"NameClash Machine fleet/c1-md-0 harms"}},
 		"another Cluster's object has the name": {func(t *TargetFacts) {
 			t.There[machine] = Copy{Labels: map[string]string{graph.ClusterNameLabel: "c2"}, Differs: differs}
@@ -116,7 +116,7 @@ func TestTargetChecks_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			s := forbidden(`machines "c1-md-0" is forbidden: ValidatingAdmissionPolicy 'move-hook-guard' with binding 'move-hook-guard' denied request: held`)
 			t.There[machine] = Copy{Labels: ofC1, Refused: &s}
 		}, []string{"AlreadyThere Namespace fleet notes"}},
-		"field report 12: a webhook refuses": {func(t *TargetFacts) {
+		"a webhook refuses": {func(t *TargetFacts) {
 			t.Refusals = []Refusal{{ID: machine, Said: forbidden(`admission webhook "x" denied the request: gate is off`)}}
 		}, []string{"RefusedByTarget Machine fleet/c1-md-0 stops"}},
 		"the same is said to two": {func(t *TargetFacts) {

@@ -97,7 +97,7 @@ func TestPreflight_TargetFindings(t *testing.T) {
 			o.with(t, m)
 			return "NameClash Machine across/c1-cp-0 stops"
 		},
-		"field report 14": func(t *testing.T) string {
+		"another copy of the same name": func(t *testing.T) string {
 			m := machineOf(t, namespace, "c1-cp-0")
 			m.Spec.Version = "v1.30.0"
 			o.with(t, m)
@@ -107,7 +107,7 @@ func TestPreflight_TargetFindings(t *testing.T) {
 			o.with(t, machineOf(t, namespace, "c1-cp-0"))
 			return "AlreadyThere Namespace across notes"
 		},
-		"field report 12: a policy": func(t *testing.T) string {
+		"a policy": func(t *testing.T) string {
 			o.policy(t, "no-machines", nil)
 			return "RefusedByTarget Machine across/c1-cp-0 stops"
 		},

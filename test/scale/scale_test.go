@@ -33,8 +33,8 @@ func sizes() []int {
 
 // row is what was measured with one number of objects.
 type row struct {
-	objects          int
-	hook, clusterctl usage
+	objects                     int
+	hook, preflight, clusterctl usage
 }
 
 func TestScale_GraphAgreesWithClusterctl(t *testing.T) {
@@ -63,7 +63,12 @@ func TestScale_GraphAgreesWithClusterctl(t *testing.T) {
 				t.Errorf("the move sets differ (- clusterctl, + move-hook):\n%s", shorten(diff))
 			}
 			requestsAreFew(t, proxy, hook, want)
-			rows = append(rows, row{want, ours.usage, theirs.usage})
+			if err := stack.Provisioned(t.Context(), m, stack.SyntheticNamespace); err != nil {
+				t.Fatal(err)
+			}
+			// Nothing is wrong with them, so it must find nothing.
+			preflight := run(t, hook, "preflight", "--kubeconfig", m.Kubeconfig(), "-n", stack.SyntheticNamespace, "--fail-on", "notes")
+			rows = append(rows, row{want, ours.usage, preflight.usage, theirs.usage})
 		})
 	}
 	t.Log("\n" + table(rows))
@@ -94,10 +99,10 @@ func requestsAreFew(t *testing.T, proxy *stack.APIProxy, hook string, objects in
 func table(rows []row) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "objects\tmove-hook graph\tclusterctl move --dry-run\tratio\tmemory\tmemory of clusterctl\t")
+	fmt.Fprintln(w, "objects\tmove-hook graph\tmove-hook preflight\tclusterctl move --dry-run\tratio\tmemory\tmemory of preflight\tmemory of clusterctl\t")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%.2f s\t%.2f s\t%.1f\t%d MiB\t%d MiB\t\n", r.objects, r.hook.wall.Seconds(), r.clusterctl.wall.Seconds(),
-			r.clusterctl.wall.Seconds()/r.hook.wall.Seconds(), r.hook.memory>>20, r.clusterctl.memory>>20)
+		fmt.Fprintf(w, "%d\t%.2f s\t%.2f s\t%.2f s\t%.1f\t%d MiB\t%d MiB\t%d MiB\t\n", r.objects, r.hook.wall.Seconds(), r.preflight.wall.Seconds(), r.clusterctl.wall.Seconds(),
+			r.clusterctl.wall.Seconds()/r.hook.wall.Seconds(), r.hook.memory>>20, r.preflight.memory>>20, r.clusterctl.memory>>20)
 	}
 	_ = w.Flush() // A strings.Builder takes everything.
 	return out.String()

@@ -70,6 +70,46 @@ func TestPreflight_UpstreamsWebhooksAreAsked(t *testing.T) {
 	}
 }
 
+// TestPreflight_NothingIsSaidOfWhatIsWell looks at every kind of cluster as upstream's
+// controllers leave it: what is found is what the cluster was made for.
+func TestPreflight_NothingIsSaidOfWhatIsWell(t *testing.T) {
+	want := map[string][]string{
+		"folder":  nil,
+		"outside": nil, // an external etcd, certificates of its user, a ClusterResourceSet, a MachineHealthCheck
+		"lonely":  nil, // no control plane
+		"classy":  {"StaysOnBothSides ClusterClass classes/quick"},
+		"overlap": {"OverlappingSelectors MachineDeployment overlap/overlap-md-0", "OverlappingSelectors MachineDeployment overlap/overlap-md-1"},
+	}
+	for name := range want {
+		go fleet[name].create(t.Context()) // ready gets the error
+	}
+	for name, want := range want {
+		key := ready(t, name)
+		var got []string
+		look := func() bool {
+			r, err := world.env.Hook(t.Context(), "preflight", "--kubeconfig", world.source.Kubeconfig(), "-n", key.Namespace, "-o", "json")
+			var result struct {
+				Findings []struct{ ID, Object, Message string }
+			}
+			if err != nil || json.Unmarshal([]byte(r.Stdout), &result) != nil {
+				t.Fatal(err, r)
+			}
+			got = nil
+			settling := false
+			for _, f := range result.Findings {
+				got = append(got, f.ID+" "+f.Object)
+				settling = settling || f.ID == "InFlight"
+			}
+			return !settling
+		}
+		// A cluster that has only just become ready may have a rollout in its status yet.
+		waitFor(t, time.Minute, name+" to be settled", look)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
 // unjudged takes a validating webhook off the source until the test ends.
 func unjudged(t *testing.T, name string) {
 	t.Helper()
