@@ -79,7 +79,7 @@ func killed(t *testing.T, cut <-chan struct{}, args ...string) {
 		case <-ctx.Done():
 		}
 	}()
-	if r := runIn(t, ctx, args...); r.code != -1 {
+	if r := runIn(ctx, t, args...); r.code != -1 {
 		t.Fatalf("it was not killed\n%s", r)
 	}
 }
@@ -87,10 +87,10 @@ func killed(t *testing.T, cut <-chan struct{}, args ...string) {
 // run runs the real program.
 func run(t *testing.T, args ...string) result {
 	t.Helper()
-	return runIn(t, t.Context(), args...)
+	return runIn(t.Context(), t, args...)
 }
 
-func runIn(t *testing.T, ctx context.Context, args ...string) result {
+func runIn(ctx context.Context, t *testing.T, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, world.hook, args...)
