@@ -59,6 +59,7 @@ type postOptions struct {
 	timeout       time.Duration
 	dryRun        bool
 	explain       bool
+	shard         shard
 	serving
 }
 
@@ -90,6 +91,9 @@ With --watch it stays until it is interrupted and adopts Clusters as they come.`
   # Adopt what clusterctl move --from-directory creates, by what the folder tells.
   move-hook post --to-kubeconfig target.yaml -n fleet --expect backup/
 
+  # Adopt a large fleet as the second of four that divide it among them.
+  move-hook post -A --shard-count 4 --shard-index 1
+
   # Adopt whatever arrives, as one of several that stand in for each other.
   move-hook post -A --watch --leader-elect`,
 	}
@@ -107,6 +111,7 @@ With --watch it stays until it is interrupted and adopts Clusters as they come.`
 	fs.BoolVar(&o.disarm, "disarm", false, "remove the arm of these namespaces when everything is adopted")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
 	fs.BoolVar(&o.explain, "explain", false, "print every check of each Cluster with what was compared, also where all is fine")
+	o.shard.add(fs, a.env("JOB_COMPLETION_INDEX"))
 	o.serving.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
@@ -125,8 +130,11 @@ func (o *postOptions) validate(args []string) error {
 	if o.disarm && o.watch {
 		return fmt.Errorf("--disarm and --watch exclude each other: with --watch, Clusters go on arriving")
 	}
+	if o.disarm && o.shard.Count > 1 {
+		return fmt.Errorf("--disarm and --shard-count exclude each other: Clusters of other shards may not be adopted yet")
+	}
 	return firstError(o.scope.validate(), o.checkNames(args), o.output.validate(), o.policy.validate(),
-		o.serving.validate(), notNegative("timeout", o.timeout))
+		o.shard.validate(), o.serving.validate(), notNegative("timeout", o.timeout))
 }
 
 func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.Outcome, error) {
@@ -137,7 +145,7 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 	}
 	options := watch.Options{
 		Cluster: target.Cluster, Namespace: o.in(target), AdoptUnmarked: o.adoptUnmarked,
-		Policy: o.policy.Policy, Timeout: o.timeout, DryRun: o.dryRun, Explain: o.explain,
+		Policy: o.policy.Policy, Timeout: o.timeout, DryRun: o.dryRun, Explain: o.explain, Shard: o.shard.Shard,
 	}
 	if options.Names, err = o.names(args, o.in(target)); err != nil {
 		return "", usageError{err}

@@ -36,6 +36,9 @@ func electionLease(o Options) string {
 		slices.Sort(names)
 		name += fmt.Sprintf(".%x", sha256.Sum256(fmt.Append(nil, names)))[:9]
 	}
+	if o.Shard.Count > 1 {
+		name += fmt.Sprintf(".%d-of-%d", o.Shard.Index, o.Shard.Count)
+	}
 	return name
 }
 

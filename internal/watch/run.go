@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/pkg/adopt"
 	"github.com/move-hook/move-hook/pkg/finding"
@@ -104,7 +106,12 @@ func (r *run) run(parent context.Context) error {
 		}
 	}
 	for _, name := range r.o.Names {
-		r.loop.add(clusterID(name.Namespace, name.Name))
+		if r.falls(name) {
+			r.loop.add(clusterID(name.Namespace, name.Name))
+		}
+	}
+	if len(r.o.Names) > 0 && !slices.ContainsFunc(r.o.Names, r.falls) {
+		return nil
 	}
 	if err := r.start(ctx); err != nil {
 		return cause(ctx, err)
@@ -172,12 +179,20 @@ func (r *run) changed(o graph.Object, generation uint64) {
 	}
 }
 
-// asked: the user's names, else every Cluster of the namespace.
+// asked: of this run's share the user's names, else every Cluster of the namespace.
 func (r *run) asked(cluster graph.ID) bool {
+	if !r.o.Shard.Has(cluster) {
+		return false
+	}
 	if len(r.o.Names) > 0 {
 		return named(r.o, cluster)
 	}
 	return r.o.Namespace == "" || cluster.Namespace == r.o.Namespace
+}
+
+// falls: a Cluster that the user named is of this run's share.
+func (r *run) falls(name types.NamespacedName) bool {
+	return r.o.Shard.Has(clusterID(name.Namespace, name.Name))
 }
 
 // concerns: of those asked for, every Cluster that exists or has a record.
@@ -294,7 +309,13 @@ func (r *run) result(err error) Result {
 	case errors.Is(err, errTimeout):
 		result.Outcome = result.Outcome.Worse(flow.Deferred)
 		result.Message = "the time-out of " + r.o.Timeout.String() + " is over"
-		if len(result.Clusters) == 0 {
+		switch {
+		case len(result.Clusters) > 0:
+		case r.o.Shard.Count > 1:
+			// Until then one might have come. The other runs say whether theirs did.
+			result.Outcome = flow.Done
+			result.Message = fmt.Sprintf("no Cluster of a pivot falls to shard %d of %d", r.o.Shard.Index, r.o.Shard.Count)
+		default:
 			result.Message = fmt.Sprintf("no Cluster of a pivot was found%s of %s within %s: it has neither a record nor an adoption label nor a hold; check the namespace, name the Cluster, or use --adopt-unmarked",
 				cmp.Or(within(r.o.Namespace), " in any namespace"), r.o.Cluster.Name(), r.o.Timeout)
 		}
