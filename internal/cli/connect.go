@@ -84,6 +84,9 @@ func (a *app) progress(ctx context.Context, encoded bool) (context.Context, *pro
 	if !encoded {
 		o.Results = a.Out
 	}
+	if a.json() {
+		o.Log = a.slog()
+	}
 	p := &progress{Progress: report.NewProgress(a.Err, o)}
 	animation, stop := context.WithCancel(ctx)
 	p.stop = stop

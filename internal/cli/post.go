@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -60,6 +61,7 @@ type postOptions struct {
 	dryRun        bool
 	explain       bool
 	shard         shard
+	termination   termination
 	serving
 }
 
@@ -112,10 +114,15 @@ With --watch it stays until it is interrupted and adopts Clusters as they come.`
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the server judge every write, store nothing")
 	fs.BoolVar(&o.explain, "explain", false, "print every check of each Cluster with what was compared, also where all is fine")
 	o.shard.add(fs, a.env("JOB_COMPLETION_INDEX"))
+	o.termination.add(fs)
 	o.serving.add(fs)
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
-		return a.runPost(ctx, o, args)
+		summary, outcome, err := a.runPost(ctx, o, args)
+		if err != nil {
+			summary = oneLine(err)
+		}
+		return outcome, errors.Join(err, o.termination.leave(summary))
 	})
 	return cmd
 }
@@ -137,32 +144,33 @@ func (o *postOptions) validate(args []string) error {
 		o.shard.validate(), o.serving.validate(), notNegative("timeout", o.timeout))
 }
 
-func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.Outcome, error) {
+// runPost gives the summary for the termination message as well.
+func (a *app) runPost(ctx context.Context, o postOptions, args []string) (string, flow.Outcome, error) {
 	at, from, hasSource := o.judged()
 	target, err := a.connect(at)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	options := watch.Options{
 		Cluster: target.Cluster, Namespace: o.in(target), AdoptUnmarked: o.adoptUnmarked,
 		Policy: o.policy.Policy, Timeout: o.timeout, DryRun: o.dryRun, Explain: o.explain, Shard: o.shard.Shard,
 	}
 	if options.Names, err = o.names(args, o.in(target)); err != nil {
-		return "", usageError{err}
+		return "", "", usageError{err}
 	}
 	if options.Records, err = readRecords(o.recordFile); err != nil {
-		return "", err
+		return "", "", err
 	}
 	var warnings []management.Warning
 	if o.expectDir != "" {
 		if options.Records, warnings, err = readExpected(o.expectDir); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	if hasSource {
 		source, err := a.connect(from)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		options.Other = source.Cluster.OtherSide
 	}
@@ -175,9 +183,9 @@ func (a *app) runPost(ctx context.Context, o postOptions, args []string) (flow.O
 		DryRun: o.dryRun, Progress: progress.Show}, func(ctx context.Context) (watch.Result, error) { return o.serving.run(ctx, options) })
 	progress.Close()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return result.Outcome, a.print(o.format(), result, func(w io.Writer, st report.Style) error {
+	return report.Summary(result.Result, terminationLimit), result.Outcome, a.print(o.format(), result, func(w io.Writer, st report.Style) error {
 		return report.Post(w, st, result.Result)
 	})
 }

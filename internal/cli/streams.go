@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -12,6 +14,8 @@ import (
 // Streams are what a command reads and writes, and what is known about where
 // that ends up.
 type Streams struct {
+	// Program is the path by which this process was started; it may be a plugin's.
+	Program string
 	In       io.Reader
 	Out, Err io.Writer
 	// OutIsTerminal and ErrIsTerminal allow colour, and on Err a redrawn block.
@@ -26,6 +30,7 @@ type Streams struct {
 func OSStreams() Streams {
 	errFd := int(os.Stderr.Fd())
 	return Streams{
+		Program: os.Args[0],
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		OutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrIsTerminal: term.IsTerminal(errFd),
@@ -58,3 +63,15 @@ func (s Streams) color(terminal bool) bool {
 
 func (s Streams) outStyle() report.Style { return report.Style{Color: s.color(s.OutIsTerminal)} }
 func (s Streams) errStyle() report.Style { return report.Style{Color: s.color(s.ErrIsTerminal)} }
+
+// calledAs is how a user calls this program: by its name, or as a plugin, whose file
+// has an underscore where the user types a dash.
+func (s Streams) calledAs() string {
+	file := strings.TrimSuffix(filepath.Base(s.Program), ".exe")
+	for _, host := range []string{"kubectl", "clusterctl"} {
+		if file == host+"-move_hook" {
+			return host + " move-hook"
+		}
+	}
+	return "move-hook"
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type Progress struct {
 	results io.Writer
 	style   Style
 	redraw  bool
+	log     *slog.Logger
 	width   func() int
 	now     func() time.Time
 
@@ -54,6 +56,8 @@ type ProgressOptions struct {
 	Results io.Writer
 	// Redraw: out is a terminal that understands cursor movement.
 	Redraw bool
+	// Log takes every update as one record with fields of its own, instead of lines.
+	Log *slog.Logger
 	// Width is the terminal's width in columns; nil or zero means 80.
 	Width func() int
 	// Now is the clock for elapsed times; nil is time.Now.
@@ -63,7 +67,7 @@ type ProgressOptions struct {
 
 // NewProgress makes a printer for out, which is usually stderr.
 func NewProgress(out io.Writer, o ProgressOptions) *Progress {
-	p := &Progress{out: out, results: o.Results, style: o.Style, redraw: o.Redraw, width: o.Width, now: o.Now,
+	p := &Progress{out: out, results: o.Results, style: o.Style, redraw: o.Redraw && o.Log == nil, log: o.Log, width: o.Width, now: o.Now,
 		standing: map[graph.ID]standing{}}
 	if p.now == nil {
 		p.now = time.Now
@@ -78,7 +82,11 @@ func NewProgress(out io.Writer, o ProgressOptions) *Progress {
 func (p *Progress) Show(u flow.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	switch {
+	case p.closed:
+		return
+	case p.log != nil:
+		p.record(u)
 		return
 	}
 	if u.Step != "" {
@@ -92,6 +100,34 @@ func (p *Progress) Show(u flow.Update) {
 	}
 	if u.Phase != "" {
 		p.phase(u)
+	}
+}
+
+// record is Show for a machine that reads.
+func (p *Progress) record(u flow.Update) {
+	var about []any
+	if !u.Cluster.IsZero() {
+		about = append(about, "cluster", path(u.Cluster))
+	}
+	switch {
+	case u.Warning:
+		p.log.Warn(u.Message, about...)
+	case u.Message != "":
+		p.log.Info(u.Message, about...)
+	}
+	for _, said := range []string{u.Step, string(u.Wrote)} {
+		if said != "" {
+			p.log.Info(said, about...)
+		}
+	}
+	if u.Phase == "" {
+		return
+	}
+	was, seen := p.standing[u.Cluster]
+	is := standing{phase: u.Phase, about: About(u.Waiting, u.Refusals)}
+	p.standing[u.Cluster] = is
+	if !seen || was != is {
+		p.log.Info(sentence(u.Cluster, is), append(about, "phase", string(is.phase), "why", is.about)...)
 	}
 }
 
