@@ -1,0 +1,114 @@
+package job_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+const systemNamespace = "move-hook-system"
+
+// pod is what kubelet gives a container: a token, the CA, a namespace, a file for its
+// last words. It lives in a mount namespace of its own, because the folder of the
+// credentials cannot be chosen.
+type pod struct {
+	dir  string
+	host string
+	port string
+}
+
+// result is what one run in a pod came to.
+type result struct {
+	code           int
+	stdout, stderr string
+	termination    string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit code %d\nstdout:\n%s\nstderr:\n%s\ntermination message:\n%s", r.code, r.stdout, r.stderr, r.termination)
+}
+
+// podOf makes a pod of a ServiceAccount with a token that the API server has issued.
+func podOf(t *testing.T, m *stack.Management, account string) pod {
+	t.Helper()
+	config := m.RESTConfig()
+	token, err := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(systemNamespace).
+		CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := config.CAData
+	if len(ca) == 0 {
+		if ca, err = os.ReadFile(config.CAFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := pod{dir: t.TempDir(), host: server.Hostname(), port: server.Port()}
+	for name, data := range map[string][]byte{
+		corev1.ServiceAccountTokenKey: []byte(token.Status.Token), corev1.ServiceAccountRootCAKey: ca,
+		corev1.ServiceAccountNamespaceKey: []byte(systemNamespace), "termination-log": nil,
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// contain puts the files where a pod has them, then becomes the program.
+const contain = `set -e
+run=$(readlink -f /var/run)
+mount -t tmpfs tmpfs "$run"
+mkdir -p "$run/secrets/kubernetes.io"
+cp -R "$FILES" "$run/secrets/kubernetes.io/serviceaccount"
+exec "$@"`
+
+// run runs the real program in the pod, with nothing in its environment that kubelet
+// does not put there.
+func (p pod) run(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	last := filepath.Join(p.dir, "termination-log")
+	args = append([]string{"-c", contain, "sh", world.hook}, append(args, "--termination-message-path", last)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FILES=" + p.dir, "HOME=/",
+		"KUBERNETES_SERVICE_HOST=" + p.host, "KUBERNETES_SERVICE_PORT=" + p.port}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	message, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), strings.TrimSpace(string(message))}
+}

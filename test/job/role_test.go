@@ -1,0 +1,213 @@
+package job_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/test/stack"
+)
+
+// rendered gives the objects of a kustomization in config/.
+func rendered(t *testing.T, name string) []*unstructured.Unstructured {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), world.Kubectl(), "kustomize", filepath.Join("..", "..", "config", name)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(string(out), "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// rights are what the aggregated ClusterRole of a kustomization comes to.
+func rights(t *testing.T, name string) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, o := range rendered(t, name) {
+		if o.GetKind() != "ClusterRole" || o.GetLabels()["rbac.pivot.cluster.x-k8s.io/aggregate-to-post"] != "true" {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		text, err := o.MarshalJSON()
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, role)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	return rules
+}
+
+// account makes a ServiceAccount with these rights.
+func account(t *testing.T, m *stack.Management, name string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, o := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: name}}},
+	} {
+		if err := m.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// arrived makes two Clusters with a record in a namespace of their own, whose objects
+// have lost their owners; the Lease of the first was left by a run that was killed.
+func arrived(t *testing.T, m *stack.Management, namespace string) {
+	t.Helper()
+	for _, name := range []string{"c1", "c2"} {
+		if err := stack.Cluster(name).InNamespace(namespace).ControlPlane(1).Workers("md-0", 1).Synthesize(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stack.Provisioned(t.Context(), m, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", m.Kubeconfig()).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	admin := stack.Must(management.Open(management.Options{Kubeconfig: m.Kubeconfig()}))(t)
+	g, _, err := admin.Read(t.Context(), management.Scope{Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for o := range g.All() {
+		if o.Namespace != namespace || len(o.Owners) == 0 {
+			continue
+		}
+		of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
+		of.APIVersion, of.Kind = o.APIVersion, o.Kind
+		if err := m.Client().Patch(t.Context(), of, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
+	if err := m.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "move-hook-c1"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](15), AcquireTime: &long, RenewTime: &long},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// posted runs post in a pod with these rights, for two Clusters that have arrived.
+func posted(t *testing.T, m *stack.Management, name, timeout string, rules []rbacv1.PolicyRule) result {
+	t.Helper()
+	account(t, m, name, rules)
+	arrived(t, m, name)
+	p := podOf(t, m, name)
+	time.Sleep(time.Second) // The API server learns of rights a moment after they are stored.
+	return p.run(t, "post", "-n", name, "--watch-after", "0s", "--timeout", timeout)
+}
+
+// enough fails unless that went through and lacked nothing.
+func enough(t *testing.T, r result) {
+	t.Helper()
+	if said := r.stdout + r.stderr; r.code != 0 || strings.Contains(said, "cannot ") || strings.Contains(said, "forbidden") {
+		t.Error(r)
+	}
+	if want := "2 Clusters: 2 adopted"; r.termination != want {
+		t.Errorf("the termination message is %q, want %q", r.termination, want)
+	}
+}
+
+// eachIsNeeded runs post with all rights but one, for each verb of these rules: then
+// it has to say which it lacks.
+func eachIsNeeded(t *testing.T, m *stack.Management, all, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for n, rule := range rules {
+		for _, verb := range rule.Verbs {
+			name := fmt.Sprintf("less-%d-%s", n, verb)
+			t.Run("without "+verb+" "+strings.Join(rule.Resources, ",")+" "+rule.APIGroups[0], func(t *testing.T) {
+				t.Parallel()
+				less := slices.Clone(all)
+				i := slices.IndexFunc(less, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) })
+				less[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == verb })
+				r := posted(t, m, name, "20s", less)
+				said := r.stdout + r.stderr
+				switch {
+				case strings.Contains(said, "cannot "+verb+" resource"):
+				case verb == "delete" && strings.Contains(said, "cannot set an ownerRef on a resource you can't delete"):
+				case rule.Resources[0] == "*/finalizers" && strings.Contains(said, "cannot set blockOwnerDeletion"):
+				case rule.Resources[0] == "events" && r.code == 0 && told(t, m, name) == 0:
+				default:
+					t.Errorf("it does not say that it may not %s %v: that is superfluous, or not told\n%s", verb, rule.Resources, r)
+				}
+			})
+		}
+	}
+}
+
+// told is how many Events there are.
+func told(t *testing.T, m *stack.Management, namespace string) int {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := m.Client().List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+func system(t *testing.T, m *stack.Management) {
+	t.Helper()
+	if err := m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRole_IsEnoughAndEachVerbIsNeeded(t *testing.T) {
+	system(t, world.Management)
+	all := rights(t, "rbac")
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		enough(t, posted(t, world.Management, "with-all", "2m", all))
+		if told(t, world.Management, "with-all") == 0 {
+			t.Error("there are no Events")
+		}
+	})
+	eachIsNeeded(t, world.Management, all, all)
+}
+
+// Where the API server asks more of who writes owner references, the component adds
+// just that.
+func TestRole_WhereOwnerReferencesAreEnforced(t *testing.T) {
+	m := stack.Must(stack.Start(t.Context(), stack.Options{Name: "enforced", Bare: true,
+		APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}}))(t)
+	t.Cleanup(m.Stop)
+	system(t, m)
+	more := rights(t, "owner-enforcement")
+	all := slices.Concat(rights(t, "rbac"), more)
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		enough(t, posted(t, m, "with-all", "2m", all))
+	})
+	eachIsNeeded(t, m, all, more)
+}
