@@ -50,17 +50,23 @@ func rights(t *testing.T, name string) []rbacv1.PolicyRule {
 		if o.GetKind() != "ClusterRole" || o.GetLabels()["rbac.pivot.cluster.x-k8s.io/aggregate-to-post"] != "true" {
 			continue
 		}
-		role := &rbacv1.ClusterRole{}
-		text, err := o.MarshalJSON()
-		if err == nil {
-			err = yaml.UnmarshalStrict(text, role)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, role.Rules...)
+		rules = append(rules, as[rbacv1.ClusterRole](t, o).Rules...)
 	}
 	return rules
+}
+
+// as reads an object as its type; a field that the type does not have is an error.
+func as[T any](t *testing.T, o *unstructured.Unstructured) *T {
+	t.Helper()
+	typed := new(T)
+	text, err := o.MarshalJSON()
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, typed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
 }
 
 // account makes a ServiceAccount with these rights.
