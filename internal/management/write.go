@@ -79,6 +79,10 @@ func (c *Cluster) Apply(ctx context.Context, a adopt.Action, dryRun bool) (adopt
 				return adopt.Moved, nil
 			}
 			now, err := c.Get(ctx, t.ID, false)
+			if apierrors.IsForbidden(err) {
+				// Who may list and watch, and not get, hears of it.
+				return adopt.Moved, nil
+			}
 			if err != nil {
 				return adopt.Moved, &WriteError{Object: t.ID, Unknown: true, Err: err}
 			}

@@ -23,7 +23,9 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(scenario.WithMoveHook(context.Background(), func(hook string) (code int, err error) {
 		world.hook = hook
-		world.Management, err = stack.Start(context.Background(), stack.Options{Name: "job", Bare: true, GarbageCollector: true, Progress: os.Stderr})
+		world.Management, err = stack.Start(context.Background(), stack.Options{Name: "job", Bare: true, GarbageCollector: true, Progress: os.Stderr,
+			// Where lists cannot be streamed, client-go lists before it watches.
+			APIServerArgs: []string{"--feature-gates=WatchList=false"}})
 		if err != nil {
 			return 1, err
 		}

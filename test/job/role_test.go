@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/internal/policy"
 	"github.com/move-hook/move-hook/test/stack"
 )
 
@@ -154,10 +156,7 @@ func eachIsNeeded(t *testing.T, m *stack.Management, all, rules []rbacv1.PolicyR
 			name := fmt.Sprintf("less-%d-%s", n, verb)
 			t.Run("without "+verb+" "+strings.Join(rule.Resources, ",")+" "+rule.APIGroups[0], func(t *testing.T) {
 				t.Parallel()
-				less := slices.Clone(all)
-				i := slices.IndexFunc(less, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) })
-				less[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == verb })
-				r := posted(t, m, name, "20s", less)
+				r := posted(t, m, name, "20s", without(all, rule, verb))
 				said := r.stdout + r.stderr
 				switch {
 				case strings.Contains(said, "cannot "+verb+" resource"):
@@ -172,6 +171,16 @@ func eachIsNeeded(t *testing.T, m *stack.Management, all, rules []rbacv1.PolicyR
 	}
 }
 
+// without is all rules but one verb of one of them.
+func without(all []rbacv1.PolicyRule, rule rbacv1.PolicyRule, verb string) []rbacv1.PolicyRule {
+	less := slices.DeleteFunc(slices.Clone(all), func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) })
+	rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == verb })
+	if len(rule.Verbs) > 0 {
+		less = append(less, rule)
+	}
+	return less
+}
+
 // told is how many Events there are.
 func told(t *testing.T, m *stack.Management, namespace string) int {
 	t.Helper()
@@ -182,10 +191,44 @@ func told(t *testing.T, m *stack.Management, namespace string) int {
 	return len(list.Items)
 }
 
+// system is the namespace of the ServiceAccounts.
 func system(t *testing.T, m *stack.Management) {
 	t.Helper()
-	if err := m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
+	if err := client.IgnoreAlreadyExists(m.Client().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}})); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRole_TheGuardIsTakenAway comes before Clusters stay pending: then the guard stays.
+func TestRole_TheGuardIsTakenAway(t *testing.T) {
+	system(t, world.Management)
+	all := rights(t, "rbac")
+	guarded := func() bool {
+		err := world.Client().Get(t.Context(), client.ObjectKey{Name: policy.GuardName}, &admissionv1.ValidatingAdmissionPolicy{})
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	n := 0
+	for _, rule := range all {
+		if !aboutGuard(rule) {
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			n++
+			r := posted(t, world.Management, fmt.Sprintf("guarded-%d", n), "2m", without(all, rule, verb))
+			if r.code != 0 || !guarded() {
+				t.Errorf("without %s of %v the guard is taken away, or post fails\n%s", verb, rule.Resources, r)
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatal("the role has no right about the guard")
+	}
+	enough(t, posted(t, world.Management, "guarded", "2m", all))
+	if guarded() {
+		t.Error("the guard is still there")
 	}
 }
 
@@ -199,8 +242,11 @@ func TestRole_IsEnoughAndEachVerbIsNeeded(t *testing.T) {
 			t.Error("there are no Events")
 		}
 	})
-	eachIsNeeded(t, world.Management, all, all)
+	eachIsNeeded(t, world.Management, all, slices.DeleteFunc(slices.Clone(all), aboutGuard))
 }
+
+// aboutGuard: such rights are missed only by who is the last.
+func aboutGuard(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == admissionv1.GroupName }
 
 // Where the API server asks more of who writes owner references, the component adds
 // just that.
