@@ -7,6 +7,12 @@ BIN     := bin
 LINT    := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# Of `make image`: PLATFORMS=linux/amd64,linux/arm64 builds for both, OUTPUT=--push pushes.
+IMAGE     ?= ghcr.io/move-hook/move-hook:$(VERSION)
+PLATFORMS ?=
+OUTPUT    ?=
+in_docker = VERSION='$(VERSION)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' OUTPUT='$(OUTPUT)' hack/image.sh
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z_-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +67,14 @@ $(LINT): tools/go.mod tools/go.sum
 lint: $(LINT) ## Lint both modules: the wall around pkg/ among the rest
 	@$(LINT) run ./...
 	@cd test && ../$(LINT) run --config ../.golangci.yml ./...
+
+.PHONY: image
+image: ## Build the container image (needs Docker; IMAGE, PLATFORMS and OUTPUT say which and where to)
+	@$(in_docker) build
+
+.PHONY: test-image
+test-image: ## Build the image and run it as a Job would (needs Docker)
+	@$(in_docker) test
 
 .PHONY: generate
 generate: ## Write the generated parts of the documentation
