@@ -40,7 +40,7 @@ stack: ## Build the programs of the test stack (about 6 minutes the first time, 
 .PHONY: stack-test
 stack-test: build stack ## Run the tests on the real stack (a seeded sample of the long series)
 	@# Two packages at a time, the longest first: it mostly waits for controllers.
-	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/...
+	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/... ./kind/...
 
 .PHONY: soak
 soak: build stack ## Run every long series whole: all orders, scale, all kill points (these alone take hours)
@@ -75,6 +75,17 @@ image: ## Build the container image (needs Docker; IMAGE, PLATFORMS and OUTPUT s
 .PHONY: test-image
 test-image: ## Build the image and run it as a Job would (needs Docker)
 	@$(in_docker) test
+
+.PHONY: test-kind
+# The image that test/kind/job names, in the engine of this machine.
+test-kind: override IMAGE = ghcr.io/move-hook/move-hook:kind
+test-kind: override PLATFORMS =
+test-kind: override OUTPUT =
+test-kind: ## Pivot between two kind clusters, post as a Job (needs Docker; KIND_NODE_IMAGE chooses the nodes)
+	@$(in_docker) engine
+	@$(MAKE) build
+	@$(in_docker) build
+	@cd test && go run ./kind --move-hook ../$(BIN)/move-hook --image $(IMAGE)
 
 .PHONY: generate
 generate: ## Write the generated parts of the documentation

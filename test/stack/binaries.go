@@ -88,8 +88,8 @@ type builder struct {
 	pins     string // the folder of the module that pins the programs
 }
 
-// Clients builds clusterctl and kubectl alone and returns their paths: what working
-// with management clusters takes that are not the stack's.
+// Clients returns the paths of clusterctl and kubectl, and builds no program that only
+// the stack's own management clusters need.
 func Clients(ctx context.Context, progress io.Writer) (clusterctlPath, kubectlPath string, err error) {
 	tools, err := buildOnly(ctx, progress, slices.DeleteFunc(slices.Clone(programs), func(p program) bool {
 		return p.name != clusterctl && p.name != kubectl
