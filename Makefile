@@ -7,6 +7,12 @@ BIN     := bin
 LINT    := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# Of `make image`: PLATFORMS=linux/amd64,linux/arm64 builds for both, OUTPUT=--push pushes.
+IMAGE     ?= ghcr.io/move-hook/move-hook:$(VERSION)
+PLATFORMS ?=
+OUTPUT    ?=
+in_docker = VERSION='$(VERSION)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' OUTPUT='$(OUTPUT)' hack/image.sh
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z_-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +40,7 @@ stack: ## Build the programs of the test stack (about 6 minutes the first time, 
 .PHONY: stack-test
 stack-test: build stack ## Run the tests on the real stack (a seeded sample of the long series)
 	@# Two packages at a time, the longest first: it mostly waits for controllers.
-	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/...
+	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/... ./kind/...
 
 .PHONY: soak
 soak: build stack ## Run every long series whole: all orders, scale, all kill points (these alone take hours)
@@ -61,6 +67,25 @@ $(LINT): tools/go.mod tools/go.sum
 lint: $(LINT) ## Lint both modules: the wall around pkg/ among the rest
 	@$(LINT) run ./...
 	@cd test && ../$(LINT) run --config ../.golangci.yml ./...
+
+.PHONY: image
+image: ## Build the container image (needs Docker; IMAGE, PLATFORMS and OUTPUT say which and where to)
+	@$(in_docker) build
+
+.PHONY: test-image
+test-image: ## Build the image and run it as a Job would (needs Docker)
+	@$(in_docker) test
+
+.PHONY: test-kind
+# The image that test/kind/job names, in the engine of this machine.
+test-kind: override IMAGE = ghcr.io/move-hook/move-hook:kind
+test-kind: override PLATFORMS =
+test-kind: override OUTPUT =
+test-kind: ## Pivot between two kind clusters, post as a Job (needs Docker; KIND_NODE_IMAGE chooses the nodes)
+	@$(in_docker) engine
+	@$(MAKE) build
+	@$(in_docker) build
+	@cd test && go run ./kind --move-hook ../$(BIN)/move-hook --image $(IMAGE)
 
 .PHONY: generate
 generate: ## Write the generated parts of the documentation

@@ -10,6 +10,9 @@ import (
 	"github.com/move-hook/move-hook/internal/cli"
 )
 
+// version is written by the linker: -ldflags "-X main.version=v0.1.0".
+var version string
+
 func main() {
 	os.Exit(run())
 }
@@ -19,5 +22,7 @@ func run() int {
 	// The first signal asks for a clean stop, a second one ends the process.
 	context.AfterFunc(ctx, stop)
 	defer stop()
-	return cli.Run(ctx, cli.OSStreams(), os.Args[1:])
+	streams := cli.OSStreams()
+	streams.Version = version
+	return cli.Run(ctx, streams, os.Args[1:])
 }

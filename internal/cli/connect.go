@@ -22,7 +22,7 @@ type connection struct {
 // wrong is the kubeconfig: a usage error.
 func (a *app) connect(k kubeconfig) (connection, error) {
 	c, err := management.Open(management.Options{Kubeconfig: k.path, Context: k.context,
-		UserAgent: "move-hook/" + currentVersion().Version, Wrap: logRequests})
+		UserAgent: "move-hook/" + a.builtAs().Version, Wrap: logRequests})
 	if err != nil {
 		return connection{}, usageError{err}
 	}

@@ -109,11 +109,14 @@ func TestVersion_FromBuildInfo(t *testing.T) {
 		Deps:     []*debug.Module{{Path: clusterAPIModule, Version: "v1.14.2"}},
 		Settings: []debug.BuildSetting{{Key: "vcs.modified", Value: "true"}, {Key: "vcs.revision", Value: "abc"}}}
 	want := "move-hook v0.1.0 (commit abc-dirty)\nbuilt with go1.26.0 against Cluster API v1.14.2\n"
-	if have := versionOf(info).String(); have != want {
+	if have := versionOf("", info).String(); have != want {
 		t.Errorf("have %q, want %q", have, want)
 	}
-	if have := versionOf(&debug.BuildInfo{}); have.Version != "(devel)" || have.ClusterAPI != "unknown" || have.Commit != "" {
+	if have := versionOf("", &debug.BuildInfo{}); have.Version != "(devel)" || have.ClusterAPI != "unknown" || have.Commit != "" {
 		t.Errorf("an empty build says %+v", have)
+	}
+	if have := versionOf("v0.2.0", info).Version; have != "v0.2.0" {
+		t.Errorf("the release v0.2.0 says that it is %s", have)
 	}
 }
 

@@ -99,7 +99,7 @@ set, that every object is owned as it was, and that nothing is lost silently.`,
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		Version:                    currentVersion().String(),
+		Version:                    a.builtAs().String(),
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(*cobra.Command, []string) {
 			a.started = true

@@ -16,6 +16,8 @@ import (
 type Streams struct {
 	// Program is the path by which this process was started; it may be a plugin's.
 	Program string
+	// Version of a release; empty where the module's own says it.
+	Version  string
 	In       io.Reader
 	Out, Err io.Writer
 	// OutIsTerminal and ErrIsTerminal allow colour, and on Err a redrawn block.
@@ -31,7 +33,7 @@ func OSStreams() Streams {
 	errFd := int(os.Stderr.Fd())
 	return Streams{
 		Program: os.Args[0],
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		OutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrIsTerminal: term.IsTerminal(errFd),
 		Width: func() int {

@@ -27,9 +27,10 @@ type Version struct {
 
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
-// versionOf reads what the Go linker wrote down.
-func versionOf(info *debug.BuildInfo) Version {
-	v := Version{Version: cmp.Or(info.Main.Version, "(devel)"), Go: info.GoVersion, ClusterAPI: "unknown"}
+// versionOf reads what the Go linker wrote down. A release says its version itself:
+// built from an archive or in a container, it has no repository to know it from.
+func versionOf(release string, info *debug.BuildInfo) Version {
+	v := Version{Version: cmp.Or(release, info.Main.Version, "(devel)"), Go: info.GoVersion, ClusterAPI: "unknown"}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -63,12 +64,12 @@ func (v Version) String() string {
 	return fmt.Sprintf("move-hook %s%s\nbuilt with %s against Cluster API %s\n", v.Version, commit, v.Go, v.ClusterAPI)
 }
 
-func currentVersion() Version {
+func (a *app) builtAs() Version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	return versionOf(info)
+	return versionOf(a.Version, info)
 }
 
 func (a *app) version() *cobra.Command {
@@ -82,7 +83,7 @@ func (a *app) version() *cobra.Command {
 	out.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, func(args []string) error { return firstError(noArgs(args), out.validate()) },
 		func(context.Context, []string) (flow.Outcome, error) {
-			v := currentVersion()
+			v := a.builtAs()
 			return flow.Done, a.print(out.format(), v, func(w io.Writer, _ report.Style) error {
 				_, err := io.WriteString(w, v.String())
 				return err

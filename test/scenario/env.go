@@ -15,7 +15,7 @@ import (
 // Management is a management cluster as a scenario needs it.
 type Management interface {
 	stack.API
-	Kubeconfig() string
+	stack.ClusterctlUser
 	// LogDir is where its processes log; named when something fails.
 	LogDir() string
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -87,7 +88,24 @@ type builder struct {
 	pins     string // the folder of the module that pins the programs
 }
 
+// Clients returns the paths of clusterctl and kubectl, and builds no program that only
+// the stack's own management clusters need.
+func Clients(ctx context.Context, progress io.Writer) (clusterctlPath, kubectlPath string, err error) {
+	tools, err := buildOnly(ctx, progress, slices.DeleteFunc(slices.Clone(programs), func(p program) bool {
+		return p.name != clusterctl && p.name != kubectl
+	}), nil)
+	if err != nil {
+		return "", "", err
+	}
+	return tools.path(clusterctl), tools.path(kubectl), nil
+}
+
 func build(ctx context.Context, progress io.Writer) (*tools, error) {
+	return buildOnly(ctx, progress, programs, providers)
+}
+
+// buildOnly makes these programs and manifests, and the cloud.
+func buildOnly(ctx context.Context, progress io.Writer, programs []program, providers []provider) (*tools, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
@@ -95,7 +113,7 @@ func build(ctx context.Context, progress io.Writer) (*tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.complete() {
+	if b.complete(programs, providers) {
 		return &b.tools, nil
 	}
 	lock, err := b.lock()
@@ -188,7 +206,7 @@ func hash(patterns ...string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-func (b *builder) complete() bool {
+func (b *builder) complete(programs []program, providers []provider) bool {
 	wanted := []string{b.cloud}
 	for _, p := range programs {
 		wanted = append(wanted, b.path(p.name))

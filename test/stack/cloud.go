@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type Cloud struct {
 // StartCloud starts a cloud. Pair and Start do so by themselves; call it for
 // more than two management clusters over one cloud.
 func StartCloud(ctx context.Context, o CloudOptions) (*Cloud, error) {
-	tools, err := build(ctx, o.Progress)
+	tools, err := buildOnly(ctx, o.Progress, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,10 @@ func StartCloud(ctx context.Context, o CloudOptions) (*Cloud, error) {
 	}
 	p, err := startProcess(command{
 		name: "cloud", path: tools.cloud, logDir: logs.dir, stdin: in, stdout: out,
-		args: []string{"--v=2", "--first-port=" + strconv.Itoa(ports.first+1), "--last-port=" + strconv.Itoa(ports.first+blockSize-1)},
+		args: []string{
+			"--v=2", "--host=" + cmp.Or(o.Host, "127.0.0.1"),
+			"--first-port=" + strconv.Itoa(ports.first+1), "--last-port=" + strconv.Itoa(ports.first+blockSize-1),
+		},
 	})
 	// The child has its own; with these open its end would never be seen.
 	_, _ = in.Close(), out.Close()
@@ -67,6 +71,13 @@ func StartCloud(ctx context.Context, o CloudOptions) (*Cloud, error) {
 type CloudOptions struct {
 	LogDir   string    // default: a new folder below os.TempDir
 	Progress io.Writer // of building the programs; default: none
+	Host     string    // this machine's address for those who use the API servers of workload clusters; default: 127.0.0.1
+}
+
+// Serve runs the Dev provider's controllers for a management cluster that is not the
+// stack's and that has the provider's webhooks, until the cloud stops.
+func (c *Cloud) Serve(name, kubeconfig string) error {
+	return c.do(cloudapi.Request{Start: &cloudapi.Start{Name: name, Kubeconfig: kubeconfig, HealthAddr: "0"}})
 }
 
 // LogDir is the folder of the cloud's log.

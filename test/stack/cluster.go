@@ -168,34 +168,38 @@ func (b *ClusterBuilder) WantedMachines() int {
 // With several stand-alone control-plane Machines it waits, where controllers
 // run, until the first is initialised before it makes the others, as their
 // user must: the bootstrap provider lets any of them begin.
-func (b *ClusterBuilder) Create(ctx context.Context, m *Management) (client.ObjectKey, error) {
+func (b *ClusterBuilder) Create(ctx context.Context, m API) (client.ObjectKey, error) {
 	all := b.Objects()
 	joining := slices.IndexFunc(all, func(o client.Object) bool { return o.GetName() == b.standAloneName(1) })
-	if joining < 0 || m.options.Bare {
-		return b.Key(), m.Create(ctx, all...)
+	if own, ok := m.(*Management); joining < 0 || ok && own.options.Bare {
+		return b.Key(), createIn(ctx, m, all)
 	}
-	if err := m.Create(ctx, all[:joining]...); err != nil {
+	if err := createIn(ctx, m, all[:joining]); err != nil {
 		return b.Key(), err
 	}
-	if err := m.waitInitialized(ctx, b.Key()); err != nil {
+	if err := waitInitialized(ctx, m, b.Key()); err != nil {
 		return b.Key(), err
 	}
-	return b.Key(), m.Create(ctx, all[joining:]...)
+	return b.Key(), createIn(ctx, m, all[joining:])
 }
 
 // Create makes objects one after the other, and the namespaces they are in,
 // unless those are there. The objects are not changed.
 func (m *Management) Create(ctx context.Context, objects ...client.Object) error {
+	return createIn(ctx, m, objects)
+}
+
+func createIn(ctx context.Context, m API, objects []client.Object) error {
 	namespaces := sets.New("")
 	for _, object := range objects {
 		if namespace := object.GetNamespace(); !namespaces.Has(namespace) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-			if err := m.client.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := m.Client().Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating namespace %s: %w", namespace, err)
 			}
 			namespaces.Insert(namespace)
 		}
-		if err := m.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
+		if err := m.Client().Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}

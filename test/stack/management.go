@@ -220,20 +220,25 @@ func (m *Management) Processes() []Process {
 	return list
 }
 
-func (m *Management) connect() error {
-	config, err := clientcmd.BuildConfigFromFlags("", m.Kubeconfig())
+func (m *Management) connect() (err error) {
+	m.config, m.client, err = Connect(m.Kubeconfig())
+	return err
+}
+
+// Connect gives what an API needs for the current context of a kubeconfig.
+func Connect(kubeconfig string) (*rest.Config, client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{} // of the Docker kinds, which are deprecated and read with the others
-	m.config = config
 	scheme, err := NewScheme()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	m.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
-	return err
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	return config, c, err
 }
 
 // userKubeconfig writes a kubeconfig for u and returns its path.

@@ -21,7 +21,7 @@ const readyTimeout = 5 * time.Minute
 // have the replicas that they want, and every Machine is Ready. A Cluster
 // without a control plane object must have its control plane initialised
 // instead. The error of a time-out names what is missing.
-func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) error {
+func WaitReady(ctx context.Context, m API, cluster client.ObjectKey) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		now, err := Unready(ctx, m, cluster)
@@ -36,34 +36,41 @@ func WaitReady(ctx context.Context, m *Management, cluster client.ObjectKey) err
 	if err == nil {
 		return nil
 	}
-	m.KeepLogs()
-	return fmt.Errorf("cluster %s on %s is not ready (logs: %s): %w; missing:\n  %s",
-		cluster, m.name, m.LogDir(), err, strings.Join(missing, "\n  "))
+	return fmt.Errorf("cluster %s on %s is not ready%s: %w; missing:\n  %s",
+		cluster, m.Name(), keptLogs(m), err, strings.Join(missing, "\n  "))
+}
+
+// keptLogs has the stack keep its logs, and says where they are.
+func keptLogs(m API) string {
+	if own, ok := m.(*Management); ok {
+		own.KeepLogs()
+		return fmt.Sprintf(" (logs: %s)", own.LogDir())
+	}
+	return ""
 }
 
 // waitInitialized waits until the first control-plane Machine serves.
-func (m *Management) waitInitialized(ctx context.Context, key client.ObjectKey) error {
+func waitInitialized(ctx context.Context, m API, key client.ObjectKey) error {
 	cluster := &clusterv1.Cluster{}
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		err := m.client.Get(ctx, key, cluster)
+		err := m.Client().Get(ctx, key, cluster)
 		// status.initialization says it only where there is a control plane object.
 		return conditions.IsTrue(cluster, clusterv1.ClusterControlPlaneInitializedCondition), err
 	})
 	if err != nil {
-		m.KeepLogs()
-		return fmt.Errorf("the control plane of %s on %s is not initialised (logs: %s): %w", key, m.name, m.LogDir(), err)
+		return fmt.Errorf("the control plane of %s on %s is not initialised%s: %w", key, m.Name(), keptLogs(m), err)
 	}
 	return nil
 }
 
 // Unready names what keeps the Cluster from being ready: nothing, if it is.
-func Unready(ctx context.Context, m *Management, key client.ObjectKey) ([]string, error) {
+func Unready(ctx context.Context, m API, key client.ObjectKey) ([]string, error) {
 	cluster := &clusterv1.Cluster{}
-	if err := m.client.Get(ctx, key, cluster); err != nil {
+	if err := m.Client().Get(ctx, key, cluster); err != nil {
 		return nil, err
 	}
 	machines := &clusterv1.MachineList{}
-	err := m.client.List(ctx, machines, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name})
+	err := m.Client().List(ctx, machines, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name})
 	if err != nil {
 		return nil, err
 	}

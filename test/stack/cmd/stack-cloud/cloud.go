@@ -39,7 +39,7 @@ type controllers struct {
 	done chan struct{}
 }
 
-func newCloud(ctx context.Context, firstPort, lastPort int32) (*cloud, error) {
+func newCloud(ctx context.Context, host string, firstPort, lastPort int32) (*cloud, error) {
 	backend, err := newScheme(cloudv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme,
 		storagev1.AddToScheme, apiextensionsv1.AddToScheme, policyv1.AddToScheme)
 	if err != nil {
@@ -54,7 +54,7 @@ func newCloud(ctx context.Context, firstPort, lastPort int32) (*cloud, error) {
 	if err := c.machines.Start(ctx); err != nil {
 		return nil, err
 	}
-	c.apiServers, err = inmemoryserver.NewWorkloadClustersMux(c.machines, "127.0.0.1",
+	c.apiServers, err = inmemoryserver.NewWorkloadClustersMux(c.machines, host,
 		inmemoryserver.CustomPorts{MinPort: firstPort, MaxPort: lastPort, DebugPort: firstPort - 1})
 	return c, err
 }

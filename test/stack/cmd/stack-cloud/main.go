@@ -23,6 +23,7 @@ import (
 )
 
 func main() {
+	host := flag.String("host", "127.0.0.1", "address of this machine at which management clusters reach the API servers of workload clusters")
 	firstPort := flag.Int("first-port", 20000, "first port for API servers of workload clusters; the one before it serves the backend's debug page")
 	lastPort := flag.Int("last-port", 20099, "last port for API servers of workload clusters")
 	klog.InitFlags(nil)
@@ -32,7 +33,7 @@ func main() {
 	// The provider's webhooks refuse templates of a ClusterClass without it.
 	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
 	if err == nil {
-		err = serve(context.Background(), *firstPort, *lastPort, os.Stdin, os.Stdout)
+		err = serve(context.Background(), *host, *firstPort, *lastPort, os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,8 +41,8 @@ func main() {
 	}
 }
 
-func serve(ctx context.Context, firstPort, lastPort int, in io.Reader, out io.Writer) error {
-	cloud, err := newCloud(ctx, int32(firstPort), int32(lastPort))
+func serve(ctx context.Context, host string, firstPort, lastPort int, in io.Reader, out io.Writer) error {
+	cloud, err := newCloud(ctx, host, int32(firstPort), int32(lastPort))
 	if err != nil {
 		return err
 	}

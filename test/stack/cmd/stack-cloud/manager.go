@@ -65,21 +65,28 @@ func (c *cloud) newManager(ctx context.Context, r cloudapi.Start) (ctrl.Manager,
 	if err != nil {
 		return nil, err
 	}
-	if err := manager.AddReadyzCheck("webhook", manager.GetWebhookServer().StartedChecker()); err != nil {
-		return nil, err
-	}
 	if err := c.addControllers(ctx, manager); err != nil {
 		return nil, err
+	}
+	if r.CertDir == "" {
+		return manager, nil
+	}
+	return manager, addWebhooks(manager)
+}
+
+func addWebhooks(manager ctrl.Manager) error {
+	if err := manager.AddReadyzCheck("webhook", manager.GetWebhookServer().StartedChecker()); err != nil {
+		return err
 	}
 	for _, w := range []interface{ SetupWebhookWithManager(ctrl.Manager) error }{
 		&devwebhooks.DevMachine{}, &devwebhooks.DevMachineTemplate{}, &devwebhooks.DevCluster{}, &devwebhooks.DevClusterTemplate{},
 		&devwebhooks.DockerMachine{}, &devwebhooks.DockerMachineTemplate{}, &devwebhooks.DockerCluster{}, &devwebhooks.DockerClusterTemplate{},
 	} {
 		if err := w.SetupWebhookWithManager(manager); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return manager, nil
+	return nil
 }
 
 func (c *cloud) addControllers(ctx context.Context, manager ctrl.Manager) error {

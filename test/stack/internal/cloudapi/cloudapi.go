@@ -11,7 +11,8 @@ type Request struct {
 	Stop string `json:"stop,omitempty"`
 }
 
-// Start runs the Dev provider's controllers and webhooks for one management cluster.
+// Start runs the Dev provider's controllers and webhooks for one management cluster;
+// without a CertDir the controllers alone.
 type Start struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
