@@ -97,7 +97,7 @@ func (p patient) applyExample(path string, classes []string) {
 		}
 		owner, ok := owners[o.GetKind()+o.GetName()]
 		if !ok {
-			owner = p.id(graph.Cluster, "c")
+			owner = p.id(graph.Cluster, only(objects, "Cluster").GetName())
 		}
 		p.own(p.id(graph.GroupKind{Group: o.GroupVersionKind().Group, Kind: o.GetKind()}, o.GetName()), by(p.t, p.admin, owner))
 	}
