@@ -1,7 +1,9 @@
 package management
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -24,7 +26,7 @@ const (
 // patience sends a request again that the server did not hear or could not answer
 // now. That is safe for writes too, which the server may have heard: a patch or a
 // deletion carries the UID and where it matters the resourceVersion that it is for,
-// and who creates expects that there is one already. Watches are their reader's
+// and who creates expects that there is one already. A watch that fails is its reader's
 // matter, and an answer that says when to come again (429) is client-go's.
 type patience struct {
 	heard atomic.Bool
@@ -32,7 +34,10 @@ type patience struct {
 
 func (p *patience) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Query().Has("watch") || (r.Body != nil && r.GetBody == nil) {
+		if r.URL.Query().Has("watch") {
+			return answeredWithin(outage, next, r)
+		}
+		if r.Body != nil && r.GetBody == nil {
 			return next.RoundTrip(r)
 		}
 		start, delay := time.Now(), firstDelay
@@ -87,4 +92,31 @@ func renewed(r *http.Request) (*http.Request, error) {
 	var err error
 	again.Body, err = r.GetBody()
 	return again, err
+}
+
+// answeredWithin gives a watch up whose answer does not begin: a server begins it
+// at once, and one that was lost on its way would be waited for as long as the watch
+// may last. What follows after that is quiet as long as nothing happens.
+func answeredWithin(limit time.Duration, next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("no answer to a watch within %s", limit)) })
+	answer, err := next.RoundTrip(r.WithContext(ctx))
+	timer.Stop()
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	answer.Body = &cancelled{answer.Body, cancel}
+	return answer, nil
+}
+
+// cancelled is a body that ends its request when it is closed.
+type cancelled struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *cancelled) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // flaky is a server that fails a number of requests and answers with their body then.
@@ -82,5 +83,43 @@ func TestPatience(t *testing.T) {
 				t.Errorf("asked %d times, want %d", asked.Load(), c.asked)
 			}
 		})
+	}
+}
+
+func TestPatience_AWatchWhoseAnswerWasLostIsGivenUpOneThatIsQuietIsNot(t *testing.T) {
+	t.Parallel()
+	const limit = 200 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/lost" {
+			<-r.Context().Done()
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(2 * limit)
+		_, _ = io.WriteString(w, "an event")
+	}))
+	t.Cleanup(server.Close)
+	ask := func(path string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answeredWithin(limit, http.DefaultTransport, r)
+	}
+	if answer, err := ask("/lost"); err == nil {
+		_ = answer.Body.Close()
+		t.Error("a lost answer is taken for one")
+	} else if !strings.Contains(err.Error(), "no answer to a watch") {
+		t.Errorf("the error is %q", err)
+	}
+	answer, err := ask("/quiet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if event, err := io.ReadAll(answer.Body); err != nil || string(event) != "an event" {
+		t.Errorf("a quiet watch ends with %q, %v", event, err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -158,6 +159,14 @@ func TestPreflight_EachFaultIsFoundAndNothingElse(t *testing.T) {
 			gone.Name = "gone"
 			p.own(p.id(graph.Secret, worker), by(p.t, admin, p.id(graph.KubeadmConfig, worker)), gone)
 		}, []string{"OwnerGone Secret " + worker}},
+		"owner-outside": {func(p patient) {
+			custom := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "outside"}}
+			if err := world.Client().Create(p.t.Context(), custom); err != nil { // of a kind that clusterctl does not move
+				p.t.Fatal(err)
+			}
+			p.own(p.id(graph.Machine, worker), controlledBy(p.t, admin, p.id(graph.MachineSet, set)),
+				metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: custom.Name, UID: custom.UID})
+		}, []string{"LeftBehind DevMachine " + worker, "LeftBehind KubeadmConfig " + worker, "LeftBehind Machine " + worker, "LeftBehind Secret " + worker, "LeftBehind ServiceAccount outside"}},
 		"twice": {func(p patient) {
 			once := by(p.t, admin, p.id(graph.KubeadmConfig, worker))
 			again := once
@@ -259,6 +268,30 @@ func ill(t *testing.T, admin *management.Cluster, name string) patient {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// What is in another namespace is only seen by who looks there.
+func TestPreflight_AnOwnerInAnotherNamespace(t *testing.T) {
+	admin := open(t, nil)
+	p, other := ill(t, admin, "elsewhere"), ill(t, admin, "elsewhere-other")
+	const worker = "c-md-0-x-0"
+	theirs := by(t, admin, other.id(devTemplate, "c-cp"))
+	theirs.Name = "theirs"
+	p.own(p.id(graph.Secret, worker), by(t, admin, p.id(graph.KubeadmConfig, worker)), theirs)
+	r := run(t, "preflight", "--kubeconfig", world.Kubeconfig(), "-A", "-o", "json")
+	var result struct{ Findings []finding.Finding }
+	if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
+		t.Fatalf("%v\n%s", err, r)
+	}
+	var got []string
+	for _, f := range result.Findings {
+		if strings.Contains(f.Object, " "+p.ns+"/") {
+			got = append(got, f.ID+" "+f.Object)
+		}
+	}
+	if want := []string{"OwnerElsewhere Secret " + p.ns + "/" + worker}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q\n%s", got, want, r)
+	}
 }
 
 // Whose pause it is decides what is to be done.
