@@ -40,11 +40,11 @@ stack: ## Build the programs of the test stack (about 6 minutes the first time, 
 .PHONY: stack-test
 stack-test: build stack ## Run the tests on the real stack (a seeded sample of the long series)
 	@# Two packages at a time, the longest first: it mostly waits for controllers.
-	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./scale/... ./stack/... ./demo/... ./kind/...
+	@cd test && go vet ./... && go test -timeout 50m -p 2 ./scenario/... ./interrupt/... ./bare/... ./arm/... ./job/... ./scale/... ./stack/... ./demo/... ./kind/...
 
 .PHONY: soak
 soak: build stack ## Run every long series whole: all orders, scale, all kill points (these alone take hours)
-	@cd test && MOVE_HOOK_SOAK=1 go test -count=1 -timeout 12h -p 1 -v ./scenario/... ./scale/... ./interrupt/...
+	@cd test && MOVE_HOOK_SOAK=1 go test -count=1 -timeout 12h -p 1 -v ./scenario/... ./scale/... ./job/... ./interrupt/...
 
 .PHONY: bench
 bench: build stack ## Benchmarks, those of clusterctl beside ours in the same run
