@@ -120,6 +120,15 @@ func TestVersion_FromBuildInfo(t *testing.T) {
 	}
 }
 
+func TestImageOf_IsWhatMakeImageTags(t *testing.T) {
+	for version, tag := range map[string]string{"v0.1.0": "v0.1.0", "v0.1.0-3-gabc1234-dirty": "v0.1.0-3-gabc1234-dirty",
+		"(devel)": "latest", "v0.1.1-0.20260101000000-abc+dirty": "latest"} {
+		if have := imageOf(version); have != "ghcr.io/move-hook/move-hook:"+tag {
+			t.Errorf("the image of %s is %s", version, have)
+		}
+	}
+}
+
 // TestLog_ShowsNoBodies: -v 1 logs writes and -v 2 reads, by method and path.
 func TestLog_ShowsNoBodies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))

@@ -14,7 +14,6 @@ import (
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/record"
 	"github.com/move-hook/move-hook/internal/report"
-	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/graph"
 )
 
@@ -25,6 +24,7 @@ type moveOptions struct {
 	policy
 	ignoring
 	offering
+	job        asJob
 	recordFile string
 	// expect is a record to read, and gone that the source is gone for good: only resume has them.
 	expect     string
@@ -44,13 +44,20 @@ the target. It uses the clusterctl on PATH, or the one named by --clusterctl, or
 without either the clusterctl library that is linked in. clusterctl's output is
 passed through; what stands after -- is handed to it.
 
-Run again after an interruption it goes on where it stopped, as resume does.`,
+Run again after an interruption it goes on where it stopped, as resume does.
+
+With --post-as-job, post is a Job on the target, with what config/ gives it: it goes
+on whatever becomes of this command, which waits for it and then verifies.`,
 			ExitDone, ExitFindings, ExitUsage, ExitDeferred, ExitBlocked, ExitAPI),
 		Example: `  move-hook move -n fleet --kubeconfig source.yaml --to-kubeconfig target.yaml
 
   # With a clusterctl of your own and flags for it.
   move-hook move -n fleet --kubeconfig source.yaml --to-kubeconfig target.yaml \
     --clusterctl ./bin/clusterctl -- --hide-api-warnings=all
+
+  # Adopt by a Job on the target, with an image of your own registry.
+  move-hook move -n fleet --kubeconfig source.yaml --to-kubeconfig target.yaml \
+    --post-as-job --job-image registry.example.com/move-hook:v0.1.0
 
   # See what would be done, and do nothing.
   move-hook move -n fleet --kubeconfig source.yaml --to-kubeconfig target.yaml --dry-run`,
@@ -66,6 +73,7 @@ Run again after an interruption it goes on where it stopped, as resume does.`,
 	o.policy.add(fs)
 	o.ignoring.add(fs)
 	o.offering.add(fs)
+	o.job.add(fs)
 	fs.BoolVar(&o.dryRun, "dry-run", false, "let the servers judge every write, move nothing")
 	o.output.add(cmd, report.Text, report.JSON, report.YAML)
 	a.run(cmd, o.validate, func(ctx context.Context, args []string) (flow.Outcome, error) {
@@ -94,7 +102,7 @@ func (o *moveOptions) validate([]string) error {
 	if o.source == o.target && !o.gone {
 		return fmt.Errorf("source and target are the same: give --kubeconfig and --to-kubeconfig, or two contexts")
 	}
-	return firstError(o.scope.validate(), o.output.validate(), o.policy.validate(), o.ignoring.validate(), notNegative("timeout", o.timeout))
+	return firstError(o.scope.validate(), o.output.validate(), o.policy.validate(), o.ignoring.validate(), o.job.validate(), notNegative("timeout", o.timeout))
 }
 
 // connectSource opens the source; the zero connection where it is gone and not named.
@@ -133,7 +141,7 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 	result, err := pivot.Move(ctx, pivot.MoveOptions{
 		Source: source.side(), Target: target.side(), Namespace: o.in(at),
 		OtherSideGone: o.gone, Expect: o.expect, RecordFile: o.recordFile, DryRun: o.dryRun, Clusterctl: o.clusterctl, Extra: extra,
-		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Ignore: o.ignore, Offer: o.offer, Timeout: o.timeout,
+		Stdout: stdout, Stderr: progress.Around(a.Err), Policy: o.policy.Policy, Ignore: o.ignore, Offer: o.offer, Job: o.job.options(a.builtAs().Version, o.policy.args()), Timeout: o.timeout,
 		Progress: progress.Show,
 	})
 	progress.Close()
@@ -141,17 +149,32 @@ func (a *app) runMove(ctx context.Context, o moveOptions, extra []string) (flow.
 		return "", err
 	}
 	return result.Outcome, a.print(o.format(), result, func(w io.Writer, st report.Style) error {
-		if err := report.Move(w, st, result); err != nil || result.Post == nil || o.dryRun {
+		if err := report.Move(w, st, result); err != nil || o.dryRun {
 			return err
 		}
-		return a.printMachines(ctx, w, st, target, result.Post.Clusters)
+		return a.printMachines(ctx, w, st, target, adoptedBy(result))
 	})
+}
+
+// adoptedBy are the Clusters that the move has adopted or tried to.
+func adoptedBy(r pivot.MoveResult) (clusters []graph.ID) {
+	switch {
+	case r.Post != nil:
+		for _, c := range r.Post.Clusters {
+			clusters = append(clusters, c.Cluster)
+		}
+	case r.Job != nil && r.Verify != nil:
+		for _, c := range r.Verify.Clusters {
+			clusters = append(clusters, c.Cluster)
+		}
+	}
+	return clusters
 }
 
 // printMachines compares the Machines that the records know with those on the
 // target. It is an illustration: verify has judged already, so what cannot be
 // read is said and does not change how the move ended.
-func (a *app) printMachines(ctx context.Context, w io.Writer, st report.Style, target connection, clusters []watch.ClusterResult) error {
+func (a *app) printMachines(ctx context.Context, w io.Writer, st report.Style, target connection, clusters []graph.ID) error {
 	before, after, err := machines(ctx, target, clusters)
 	if err != nil {
 		fmt.Fprintf(a.Err, "warning: the Machines cannot be compared: %s\n", oneLine(err))
@@ -165,9 +188,9 @@ func (a *app) printMachines(ctx context.Context, w io.Writer, st report.Style, t
 	return err
 }
 
-func machines(ctx context.Context, target connection, clusters []watch.ClusterResult) (before, after []graph.Snapshot, err error) {
+func machines(ctx context.Context, target connection, clusters []graph.ID) (before, after []graph.Snapshot, err error) {
 	for _, c := range clusters {
-		have, err := record.Read(ctx, target.Clientset().CoreV1(), c.Cluster)
+		have, err := record.Read(ctx, target.Clientset().CoreV1(), c)
 		if err != nil {
 			return nil, nil, err
 		}

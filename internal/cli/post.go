@@ -19,9 +19,13 @@ import (
 )
 
 // policy are the flags that bear on decisions of post; move has them too.
-type policy struct{ adopt.Policy }
+type policy struct {
+	adopt.Policy
+	flags *pflag.FlagSet
+}
 
-func (p *policy) add(fs *pflag.FlagSet) {
+func (p *policy) add(of *pflag.FlagSet) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.DurationVar(&p.Settle, "settle", 5*time.Second,
 		"without a record: how long nothing new may have arrived before a Cluster counts as complete")
 	fs.DurationVar(&p.WatchAfter, "watch-after", 30*time.Second,
@@ -34,6 +38,18 @@ func (p *policy) add(fs *pflag.FlagSet) {
 		"adopt although the control plane will replace Machines afterwards")
 	fs.BoolVar(&p.PruneDangling, "prune-dangling", false,
 		"remove owner references to objects that do not exist")
+	p.flags = fs
+	of.AddFlagSet(fs)
+}
+
+// args are those that were given, for a post elsewhere.
+func (p policy) args() (args []string) {
+	p.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return args
 }
 
 func (p policy) validate() error {

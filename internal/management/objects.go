@@ -86,6 +86,26 @@ func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryR
 	return outcomeOf(id, err)
 }
 
+// Ensure makes an object what u says, by server-side apply: fields that u does not
+// name stay as they are, and those that it does are taken over from whoever set them.
+func (c *Cluster) Ensure(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
+	id := rawID(u)
+	gvr, err := c.resourceOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := c.dynamic.Resource(gvr).Namespace(id.Namespace).Apply(ctx, id.Name, u, options); err != nil {
+		return fmt.Errorf("applying %s on %s: %w", id, c.name, err)
+	}
+	return nil
+}
+
 // Set merges fields into an object, given as a JSON merge patch. It holds for the
 // copy in that version only: Moved where that is not what is there now.
 func (c *Cluster) Set(ctx context.Context, on adopt.Target, fields map[string]any, dryRun bool) (adopt.Outcome, error) {

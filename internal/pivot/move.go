@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/move-hook/move-hook/internal/clusterctl"
+	"github.com/move-hook/move-hook/internal/job"
 	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/preflight"
@@ -52,10 +53,26 @@ type MoveOptions struct {
 	// Stdout and Stderr take clusterctl's output.
 	Stdout, Stderr io.Writer
 	Policy         adopt.Policy
+	// Job runs post on the target instead of here; nil for here.
+	Job *JobOptions
 	// Timeout is how long the adoption may take; zero for ever.
 	Timeout  time.Duration
 	Holder   string
 	Progress flow.Progress
+}
+
+// JobOptions say how post runs as a Job on the target.
+type JobOptions struct {
+	// Image of move-hook.
+	Image string
+	// Args are the flags of post for the policy.
+	Args []string
+}
+
+// jobber is what Move needs of job.Job.
+type jobber interface {
+	Install(ctx context.Context, dryRun bool) error
+	Run(ctx context.Context) (job.Result, error)
 }
 
 // mover is what Move needs of clusterctl.
@@ -74,7 +91,9 @@ type moving struct {
 	status     func(context.Context) (StatusResult, error)
 	pre        func(context.Context) (PreResult, []graph.Snapshot, error)
 	post       func(context.Context, []graph.ID, []graph.Snapshot) (watch.Result, error)
-	verify     func(context.Context, []graph.ID, []graph.Snapshot) (VerifyResult, error)
+	// job runs post on the target; nil for post here.
+	job    jobber
+	verify func(context.Context, []graph.ID, []graph.Snapshot) (VerifyResult, error)
 	// thaw and finish go on where an earlier run was interrupted.
 	thaw, finish func(context.Context, todo) (transferred, error)
 	// lock keeps other runs away until release is called; nil where there is nothing to lock.
@@ -133,6 +152,9 @@ func newMoving(o MoveOptions, binary mover) *moving {
 		}
 		return watch.Run(ctx, options)
 	}
+	if o.Job != nil {
+		m.job = &job.Job{Cluster: o.Target.Cluster, Namespace: o.Namespace, Image: o.Job.Image, Args: o.Job.Args, Timeout: o.Timeout, Progress: o.Progress}
+	}
 	m.verify = func(ctx context.Context, clusters []graph.ID, records []graph.Snapshot) (VerifyResult, error) {
 		return Verify(ctx, VerifyOptions{Target: o.Target.Cluster, Source: o.Source.Cluster, Namespace: o.Namespace, Names: namesOf(clusters),
 			Progress: o.Progress, records: records})
@@ -173,6 +195,7 @@ func (m *moving) run(ctx context.Context) error {
 	}
 	err := follow(ctx, m.o.Progress, []step{
 		{"Looking at both sides", m.look},
+		{"", m.installJob},
 		{"", m.goOn},
 		{"Preparing the source", m.prepare},
 		{"Moving with " + m.clusterctl.String(), m.move},
@@ -309,21 +332,51 @@ func (m *moving) arrived(ctx context.Context) (end bool, err error) {
 	return true, nil
 }
 
+// installJob makes sure that the Job can run before anything is moved.
+func (m *moving) installJob(ctx context.Context) (end bool, err error) {
+	if m.job == nil {
+		return false, nil
+	}
+	m.o.Progress.Say(flow.Update{Time: time.Now(), Step: "Installing what post's Job needs on the target"})
+	err = m.job.Install(ctx, m.o.DryRun)
+	return err != nil, err
+}
+
 func (m *moving) adopt(ctx context.Context) (end bool, err error) {
 	if m.o.DryRun {
 		m.result.Message = "dry run: the Clusters are on the target already and would be adopted"
 		return true, nil
+	}
+	if m.job != nil {
+		return m.adoptByJob(ctx)
 	}
 	post, err := m.post(ctx, m.clusters(), m.snapshots)
 	m.result.Post = &post
 	if err != nil || post.Outcome == flow.Done {
 		return err != nil, err
 	}
-	m.result.Outcome, m.result.Message = post.Outcome, "the Clusters are on the target and not all are adopted: "+post.Message
-	if post.Message == "" {
-		m.result.Message = "the Clusters are on the target and not all are adopted"
-	}
+	m.notAdopted(post.Outcome, post.Message)
 	return true, nil
+}
+
+func (m *moving) adoptByJob(ctx context.Context) (end bool, err error) {
+	ran, err := m.job.Run(ctx)
+	if err != nil {
+		return true, err
+	}
+	m.result.Job = &ran
+	if ran.Outcome == flow.Done {
+		return false, nil
+	}
+	m.notAdopted(ran.Outcome, fmt.Sprintf("see what Job %s/%s says", ran.Namespace, ran.Name))
+	return true, nil
+}
+
+func (m *moving) notAdopted(outcome flow.Outcome, why string) {
+	m.result.Outcome, m.result.Message = outcome, "the Clusters are on the target and not all are adopted"
+	if why != "" {
+		m.result.Message += ": " + why
+	}
 }
 
 func (m *moving) judge(ctx context.Context) (end bool, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/move-hook/move-hook/internal/clusterctl"
 	"github.com/move-hook/move-hook/internal/fleet"
+	"github.com/move-hook/move-hook/internal/job"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -32,6 +33,23 @@ func (s *story) Move(context.Context, clusterctl.MoveOptions) error {
 	s.ran = append(s.ran, "clusterctl")
 	s.before = s.after
 	return s.moveErr
+}
+
+// aJob writes down what is asked of a Job, and ends as it is told.
+type aJob struct {
+	*story
+	refused error
+	ends    job.Result
+}
+
+func (j aJob) Install(context.Context, bool) error {
+	j.ran = append(j.ran, "install")
+	return j.refused
+}
+
+func (j aJob) Run(context.Context) (job.Result, error) {
+	j.ran = append(j.ran, "job")
+	return j.ends, nil
 }
 
 func tell(before, after []ClusterStatus) *story {
@@ -126,6 +144,19 @@ func TestMove_DoesWhatIsLeftToDo(t *testing.T) {
 				return watch.Result{Outcome: flow.Deferred, Message: "the time-out of 1m0s is over"}, nil
 			}
 		}, ran: []string{"pre", "clusterctl"}, outcome: flow.Deferred, says: "not all are adopted: the time-out"},
+		"post is a Job": {before: []ClusterStatus{here}, after: []ClusterStatus{there},
+			change: func(s *story) { s.job = aJob{story: s, ends: job.Result{Outcome: flow.Done}} },
+			ran:    []string{"install", "pre", "clusterctl", "job", "verify of c1"}, outcome: flow.Done, says: "moved, adopted and verified"},
+		"the Job could not run": {before: []ClusterStatus{here},
+			change: func(s *story) { s.job = aJob{story: s, refused: errors.New("exceeds the limit")} },
+			ran:    []string{"install"}, outcome: flow.Done, err: "exceeds the limit"},
+		"the Job is blocked": {before: []ClusterStatus{here}, after: []ClusterStatus{there},
+			change: func(s *story) {
+				s.job = aJob{story: s, ends: job.Result{Outcome: flow.Blocked, Namespace: "system", Name: "post"}}
+			},
+			ran: []string{"install", "pre", "clusterctl", "job"}, outcome: flow.Blocked, says: "see what Job system/post says"},
+		"there is nothing for a Job to do": {before: []ClusterStatus{status("c1", Verified, "", "whole")},
+			change: func(s *story) { s.job = aJob{story: s} }, outcome: flow.Done, says: "nothing left to do"},
 		"verify finds something": {before: []ClusterStatus{here}, after: []ClusterStatus{there}, change: func(s *story) {
 			s.verify = func(context.Context, []graph.ID, []graph.Snapshot) (VerifyResult, error) {
 				return VerifyResult{Outcome: flow.Findings}, nil

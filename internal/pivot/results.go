@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/move-hook/move-hook/internal/job"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -102,6 +103,8 @@ type MoveResult struct {
 	Pre    *PreResult    `json:"pre,omitempty"`
 	Post   *watch.Result `json:"post,omitempty"`
 	Verify *VerifyResult `json:"verify,omitempty"`
+	// Job is how post ended where it ran as a Job on the target; Post is nil then.
+	Job *job.Result `json:"job,omitempty"`
 	// Policies are the writes that took the guard off both sides.
 	Policies []flow.Write `json:"policies,omitempty"`
 	// Writes are those that went on where an earlier run was interrupted.

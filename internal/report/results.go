@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/move-hook/move-hook/internal/job"
 	"github.com/move-hook/move-hook/internal/pivot"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/watch"
@@ -205,6 +206,9 @@ func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 	if r.Post != nil {
 		part(func() { writePost(out, st, *r.Post) })
 	}
+	if r.Job != nil {
+		part(func() { writeJob(out, *r.Job) })
+	}
 	if r.Verify != nil {
 		part(func() { writeVerify(out, st, *r.Verify) })
 	}
@@ -212,6 +216,15 @@ func Move(w io.Writer, st Style, r pivot.MoveResult) error {
 		out.line(r.Message)
 	}
 	return out.err
+}
+
+// writeJob prints what post's last pod said, indented where that is several lines.
+func writeJob(out *sticky, r job.Result) {
+	lines := strings.Split(cmp.Or(strings.TrimSpace(r.Message), string(r.Outcome)), "\n")
+	out.line("Job " + r.Namespace + "/" + r.Name + ": " + lines[0])
+	for _, line := range lines[1:] {
+		out.line("  " + line)
+	}
 }
 
 // Rollback prints why something cannot be given back, or what the adoption on the
