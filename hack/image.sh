@@ -15,7 +15,7 @@ fail() {
 # engine: without one there is nothing to be had, and nothing is pretended.
 engine() {
   docker version --format '{{.Server.Version}}' >/dev/null 2>&1 ||
-    fail "no Docker engine answers: install and start one (apt-get install docker.io docker-buildx) or set DOCKER_HOST to one, then run this again"
+    fail "no Docker engine answers: install and start one (apt-get install docker.io) or set DOCKER_HOST to one, then run this again"
 }
 
 build() {
