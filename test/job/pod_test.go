@@ -28,9 +28,10 @@ const systemNamespace = "move-hook-system"
 // last words. It lives in a mount namespace of its own, because the folder of the
 // credentials cannot be chosen.
 type pod struct {
-	dir  string
-	host string
-	port string
+	dir   string
+	token string
+	host  string
+	port  string
 }
 
 // result is what one run in a pod came to.
@@ -63,14 +64,25 @@ func podOf(t *testing.T, m *stack.Management, account string) pod {
 			t.Fatal(err)
 		}
 	}
-	p := pod{dir: t.TempDir(), host: server.Hostname(), port: server.Port()}
+	p := pod{dir: t.TempDir(), token: token.Status.Token, host: server.Hostname(), port: server.Port()}
 	for name, data := range map[string][]byte{
-		corev1.ServiceAccountTokenKey: []byte(token.Status.Token), corev1.ServiceAccountRootCAKey: ca,
+		corev1.ServiceAccountTokenKey: []byte(p.token), corev1.ServiceAccountRootCAKey: ca,
 		corev1.ServiceAccountNamespaceKey: []byte(systemNamespace), "termination-log": nil,
 	} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return p
+}
+
+// through lets the pod find a listener where it would find the API server.
+func (p pod) through(t *testing.T, l *stack.Listener) pod {
+	t.Helper()
+	at := stack.Must(url.Parse(l.URL))(t)
+	p.host, p.port = at.Hostname(), at.Port()
+	if err := os.WriteFile(filepath.Join(p.dir, corev1.ServiceAccountRootCAKey), l.CA(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
