@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,6 +275,9 @@ func within(namespace string) string {
 
 // failure is an error if what keeps a Cluster from ending is the API's refusal.
 func (r *run) failure() error {
+	if err := r.providers.failure(); err != nil {
+		return err
+	}
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
 	for _, id := range slices.SortedFunc(maps.Keys(r.loop.clusters), graph.ID.Compare) {
@@ -288,6 +292,7 @@ func (r *run) failure() error {
 // result is what is known when the run ends with err.
 func (r *run) result(err error) Result {
 	result := Result{Outcome: flow.Done, Namespace: r.o.Namespace, DryRun: r.o.DryRun, Clusters: []ClusterResult{}}
+	providers := r.providers.reason()
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
 	now := time.Now()
@@ -324,6 +329,9 @@ func (r *run) result(err error) Result {
 	case err != nil:
 		result.Outcome = result.Outcome.Worse(flow.Deferred)
 		result.Message = "interrupted: run the same command again"
+	}
+	if result.Outcome == flow.Deferred && providers != "" {
+		result.Message = strings.TrimPrefix(result.Message+"; "+providers, "; ")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

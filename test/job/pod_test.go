@@ -99,6 +99,13 @@ exec "$@"`
 // does not put there.
 func (p pod) run(t *testing.T, args ...string) result {
 	t.Helper()
+	return p.runUntil(t, "", args...)
+}
+
+// runUntil is run where kubelet ends the pod once the program has said something on
+// stderr; empty is never.
+func (p pod) runUntil(t *testing.T, words string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	last := filepath.Join(p.dir, "termination-log")
@@ -111,8 +118,9 @@ func (p pod) run(t *testing.T, args ...string) result {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stdout bytes.Buffer
+	stderr := &listening{words: words, heard: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
+	cmd.Stdout, cmd.Stderr = &stdout, stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -122,5 +130,23 @@ func (p pod) run(t *testing.T, args ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), strings.TrimSpace(string(message))}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.said.String(), strings.TrimSpace(string(message))}
+}
+
+// listening gathers what is written, and tells once when it has heard the words.
+type listening struct {
+	said  bytes.Buffer
+	words string
+	heard func()
+	told  bool
+}
+
+// Write takes in a part.
+func (l *listening) Write(b []byte) (int, error) {
+	n, err := l.said.Write(b)
+	if !l.told && l.words != "" && strings.Contains(l.said.String(), l.words) {
+		l.told = true
+		l.heard()
+	}
+	return n, err
 }

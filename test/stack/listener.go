@@ -97,7 +97,9 @@ func newListener(config *rest.Config) (*Listener, error) {
 	}
 	l := &Listener{before: func(*http.Request) {}}
 	l.forward = &httputil.ReverseProxy{
-		Transport:     transport,
+		Transport: transport,
+		// The client shall see that there is no answer, and nothing else.
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		FlushInterval: -1, // watches must not wait for a full buffer
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
