@@ -32,6 +32,8 @@ type pod struct {
 	token string
 	host  string
 	port  string
+	// index is what a pod of an Indexed Job has in its environment; empty for another.
+	index string
 }
 
 // result is what one run in a pod came to.
@@ -113,6 +115,9 @@ func (p pod) runUntil(t *testing.T, words string, args ...string) result {
 	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FILES=" + p.dir, "HOME=/",
 		"KUBERNETES_SERVICE_HOST=" + p.host, "KUBERNETES_SERVICE_PORT=" + p.port}
+	if p.index != "" {
+		cmd.Env = append(cmd.Env, "JOB_COMPLETION_INDEX="+p.index)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

@@ -93,10 +93,8 @@ func account(t *testing.T, m *stack.Management, name string, rules []rbacv1.Poli
 // have lost their owners; the Lease of the first was left by a run that was killed.
 func arrived(t *testing.T, m *stack.Management, namespace string) {
 	t.Helper()
-	synthesized(t, m, namespace)
-	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", m.Kubeconfig()).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	synthesized(t, m, namespace, "c1", "c2")
+	recorded(t, m, namespace)
 	orphaned(t, m, namespace)
 	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
 	if err := m.Create(t.Context(), &coordinationv1.Lease{
@@ -107,10 +105,18 @@ func arrived(t *testing.T, m *stack.Management, namespace string) {
 	}
 }
 
-// synthesized makes two Clusters whose controllers have done their work.
-func synthesized(t *testing.T, m *stack.Management, namespace string) {
+// recorded runs pre, whose record and marks stay.
+func recorded(t *testing.T, m *stack.Management, namespace string) {
 	t.Helper()
-	for _, name := range []string{"c1", "c2"} {
+	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", m.Kubeconfig()).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// synthesized makes Clusters whose controllers have done their work.
+func synthesized(t *testing.T, m *stack.Management, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		if err := stack.Cluster(name).InNamespace(namespace).ControlPlane(1).Workers("md-0", 1).Synthesize(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
