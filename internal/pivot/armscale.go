@@ -43,9 +43,13 @@ func ArmByScaleDown(ctx context.Context, o ArmOptions) (ArmResult, error) {
 // raise scales up what ArmByScaleDown has scaled down, if anything is. Who may not
 // look at Deployments has not scaled them down either: that is said, and no more.
 func (r *ArmResult) raise(ctx context.Context, o DisarmOptions) error {
-	wrote, err := scaledown.Providers{Cluster: o.Target, Progress: o.Progress}.Up(ctx, o.DryRun)
+	providers := scaledown.Providers{Cluster: o.Target, Progress: o.Progress}
+	wrote, err := providers.Up(ctx, o.DryRun)
 	r.Writes = append(r.Writes, wrote...)
 	if apierrors.IsForbidden(err) && len(wrote) == 0 {
+		if s, blind := providers.State(ctx); blind == nil && s.Down {
+			return err
+		}
 		o.Progress.Say(flow.Update{Time: time.Now(), Warning: true, Message: fmt.Sprintf("whether the providers are scaled down is unknown: %v", err)})
 		return nil
 	}

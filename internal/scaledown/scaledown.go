@@ -103,20 +103,24 @@ func (p Providers) Down(ctx context.Context, dryRun bool) ([]flow.Write, error) 
 	return w.writes, p.waitStopped(ctx)
 }
 
-// Up gives every Deployment that was scaled down its replicas back, and the
-// webhooks their failure policy. It does not wait for the controllers.
+// Up gives the webhooks their failure policy back, and then every Deployment that
+// was scaled down its replicas: as long as something is left to do, State is Down,
+// also after a kill or a refusal. It does not wait for the controllers.
 func (p Providers) Up(ctx context.Context, dryRun bool) ([]flow.Write, error) {
 	all, err := p.deployments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{Providers: p, dryRun: dryRun}
+	if err := w.webhooks(ctx, fail); err != nil {
+		return w.writes, err
+	}
 	for i := range all {
 		if err := w.deployment(ctx, &all[i], up); err != nil {
 			return w.writes, err
 		}
 	}
-	return w.writes, w.webhooks(ctx, fail)
+	return w.writes, nil
 }
 
 // deployments are those of providers, sorted: by their label, and where clusterctl

@@ -45,6 +45,8 @@ type passed struct {
 // knows nothing of management clusters: pass does the work.
 type loop struct {
 	pass func(ctx context.Context, cluster graph.ID) (passed, error)
+	// elsewhere says that what falls to other runs has ended; nil where all falls to this one.
+	elsewhere func() bool
 	// once: one pass for each Cluster is all there is to do (a dry run).
 	once bool
 	// settle is how long a refusal has to stand before it ends the run.
@@ -153,6 +155,11 @@ func (l *loop) work(ctx context.Context, cluster graph.ID) {
 	}
 	l.note(cluster, result, err)
 	l.again(cluster, result, err)
+	l.wake()
+}
+
+// wake lets wait ask again whether all is finished.
+func (l *loop) wake() {
 	select {
 	case l.moved <- struct{}{}:
 	default:
@@ -289,8 +296,9 @@ func sentence(p adopt.Plan) string {
 }
 
 // finished says that every Cluster was looked at, that at least one takes part in
-// a pivot, and that all of those have ended. When only time is missing, later
-// says when to ask again.
+// a pivot, and that all of those have ended; or that none takes part, and those that
+// fall to other runs have ended. When only time is missing, later says when to ask
+// again.
 func (l *loop) finished() (done bool, later time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,6 +319,9 @@ func (l *loop) finished() (done bool, later time.Duration) {
 		default:
 			return false, 0
 		}
+	}
+	if !seen && l.elsewhere != nil {
+		return l.elsewhere(), 0
 	}
 	return seen && later <= 0, later
 }

@@ -22,7 +22,8 @@ type Options struct {
 	// Names are the Clusters that the user asked for; they are waited for also
 	// while they do not exist. Empty: every Cluster that carries a sign of a pivot.
 	Names []types.NamespacedName
-	// Shard is this run's share of the Clusters; the zero value is all of them.
+	// Shard is this run's share of the Clusters; the zero value is all of them. A run to
+	// which none of a pivot falls ends when the others have adopted theirs.
 	Shard Shard
 	// AdoptUnmarked takes Clusters without any sign of a pivot too.
 	AdoptUnmarked bool

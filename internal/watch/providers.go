@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -15,6 +17,9 @@ import (
 
 // lookTimeout bounds a look at the providers: it comes again.
 const lookTimeout = 30 * time.Second
+
+// rightsAway is the remedy where the API server refuses what scaling up needs.
+const rightsAway = "give post the rights of config/scaled-down, or run move-hook disarm"
 
 // scaler is what the loop needs of internal/scaledown.
 type scaler interface {
@@ -32,9 +37,10 @@ type providers struct {
 
 	mu    sync.Mutex
 	state scaledown.State
-	// blind is why nobody can say how they stand; said is what was told last.
-	blind error
-	said  string
+	// blind is why nobody can say how they stand, failed why the last attempt to scale
+	// up did not succeed; said is what was told last.
+	blind, failed error
+	said          string
 }
 
 func newProviders(o Options, l *loop) *providers {
@@ -88,15 +94,24 @@ func (p *providers) run(ctx context.Context) {
 	}
 }
 
-// admit says that the state of the providers is unknown, once that may be why
-// status is awaited.
+// admit says that the state of the providers is unknown, once that may be what
+// Clusters wait for, or why they do not count as arrived.
 func (p *providers) admit() {
+	if words := p.unseen(); words != "" {
+		p.say(words)
+	}
+}
+
+// unseen is what to say where the state of the providers is unknown and may matter;
+// empty where it is known or does not.
+func (p *providers) unseen() string {
 	p.mu.Lock()
 	blind := p.blind
 	p.mu.Unlock()
-	if blind != nil && p.loop.awaitsStatus() {
-		p.say(fmt.Sprintf("whether the providers' controllers are scaled down is unknown: %v", blind))
+	if blind == nil || !p.loop.lacksSomething() {
+		return ""
 	}
+	return fmt.Sprintf("whether the providers are scaled down cannot be seen: %v; if they are, %s", blind, rightsAway)
 }
 
 // raise scales the providers up if every Cluster of a pivot awaits only that, and
@@ -116,11 +131,47 @@ func (p *providers) raise(ctx context.Context, since time.Time) bool {
 			names(outside), itOrThem(outside)))
 		return true
 	}
-	if _, err := p.scaler.Up(ctx, false); err != nil && ctx.Err() == nil {
-		p.say(fmt.Sprintf("the providers could not be scaled up, it is tried again: %v", err))
+	_, err = p.scaler.Up(ctx, false)
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w; %s", err, rightsAway)
+	}
+	if ctx.Err() == nil {
+		p.mu.Lock()
+		p.failed = err
+		p.mu.Unlock()
+		if err != nil {
+			p.say(fmt.Sprintf("the providers could not be scaled up, it is tried again: %v", err))
+		}
 	}
 	p.look(ctx)
 	return true
+}
+
+// failure is the API's refusal that keeps the providers down.
+func (p *providers) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.Down || p.failed == nil {
+		return nil
+	}
+	return fmt.Errorf("scaling the providers up: %w", p.failed)
+}
+
+// reason is what the providers have to do with it that a run ends before its
+// Clusters have; empty for nothing.
+func (p *providers) reason() string {
+	if p == nil {
+		return ""
+	}
+	if words := p.unseen(); words != "" {
+		return words
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.Down {
+		return ""
+	}
+	return p.said
 }
 
 func (p *providers) say(words string) {
@@ -185,16 +236,20 @@ func (l *loop) awaitControllers() (mine map[graph.ID]bool, ready bool) {
 	return mine, waits
 }
 
-// awaitsStatus: a Cluster awaits what only controllers can bring.
-func (l *loop) awaitsStatus() bool {
+// lacksSomething: a Cluster awaits what only controllers can bring, or there are
+// Clusters and none counts as being pivoted.
+func (l *loop) lacksSomething() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	foreign, mine := false, false
 	for _, s := range l.clusters {
 		if s.last.mine && s.last.plan.Phase == adopt.AwaitingStatus {
 			return true
 		}
+		mine = mine || s.last.mine || s.passes == 0
+		foreign = foreign || !s.last.mine
 	}
-	return false
+	return foreign && !mine
 }
 
 // told passes an update on that is about no Cluster, for one at a time.

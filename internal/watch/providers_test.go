@@ -10,6 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/adopt"
@@ -23,6 +27,8 @@ type deployments struct {
 	outside []graph.ID
 	err     error
 	ups     []time.Time
+	// refused is what every attempt to scale up comes to; nil for none.
+	refused error
 }
 
 func (d *deployments) State(context.Context) (scaledown.State, error) {
@@ -35,6 +41,9 @@ func (d *deployments) Up(context.Context, bool) ([]flow.Write, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ups = append(d.ups, time.Now())
+	if d.refused != nil {
+		return nil, d.refused
+	}
 	if len(d.ups) == 1 {
 		return nil, errCut // the first attempt is killed half way
 	}
@@ -167,35 +176,83 @@ func TestProviders_StayDown(t *testing.T) {
 	}
 }
 
-func TestProviders_WhoCannotLookSaysSoWhenItMatters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &deployments{err: errors.New("deployments.apps is forbidden")}
-		s := scripted(func(_ graph.ID, pass int) (passed, error) {
-			if pass < 5 {
-				return in(adopt.Deferred), nil
-			}
-			return in(adopt.AwaitingStatus), nil
-		})
-		s.add(one)
-		told := func() (n int) {
-			s.loop.mu.Lock()
-			defer s.loop.mu.Unlock()
-			for _, u := range s.said {
-				if strings.Contains(u.Message, "is forbidden") {
-					n++
-				}
-			}
-			return n
+// told is how often something was said.
+func (s *script) told(words string) (n int) {
+	s.loop.mu.Lock()
+	defer s.loop.mu.Unlock()
+	for _, u := range s.said {
+		if strings.Contains(u.Message, words) {
+			n++
 		}
-		watched(t, s, d, func(*providers) {
-			<-time.After(25 * time.Second)
-			if told() != 0 {
-				t.Errorf("told while something else is awaited: %v", s.said)
-			}
-			<-time.After(2 * time.Minute)
+	}
+	return n
+}
+
+func TestProviders_WhoCannotLookSaysSoWhenItMatters(t *testing.T) {
+	unmarked := passed{plan: adopt.Plan{Phase: adopt.Adopted}}
+	for name, c := range map[string]struct {
+		first, then passed
+		want        int
+	}{
+		"status is awaited":             {in(adopt.Deferred), in(adopt.AwaitingStatus), 1},
+		"nothing tells who has arrived": {in(adopt.Deferred), unmarked, 1},
+		"something else is awaited":     {unmarked, in(adopt.Deferred), 0},
+		"what was pivoted is adopted":   {in(adopt.Deferred), in(adopt.Adopted), 0},
+		"there is no Cluster":           {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &deployments{err: errors.New("deployments.apps is forbidden")}
+				changes := time.Now().Add(time.Second)
+				s := scripted(func(graph.ID, int) (passed, error) {
+					if time.Now().Before(changes) {
+						return c.first, nil
+					}
+					return c.then, nil
+				})
+				if c.first.plan.Phase != "" {
+					s.add(one)
+					time.AfterFunc(2*time.Second, func() { s.add(one) })
+				}
+				p := watched(t, s, d, func(*providers) { <-time.After(2 * time.Minute) })
+				if n := s.told("is forbidden"); n != c.want {
+					t.Errorf("told %d times: %v", n, s.said)
+				}
+				r := &run{o: Options{Cluster: &management.Cluster{}}, loop: s.loop, providers: p}
+				result := r.result(errTimeout)
+				if got := strings.Count(result.Message, "is forbidden; if they are, "+rightsAway); got != c.want {
+					t.Errorf("the result says it %d times: %s", got, result.Message)
+				}
+				if err := r.failure(); err != nil {
+					t.Errorf("it is not known, and it failed: %v", err)
+				}
+			})
 		})
-		if told() != 1 {
-			t.Errorf("told %d times", told())
+	}
+}
+
+func TestProviders_WhoMayNotScaleUpSaysWhatIsLacking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waiting := stands(t)
+		no := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "capi", errors.New("cannot patch"))
+		d := &deployments{state: scaledown.State{Down: true}, refused: no}
+		s := scripted(func(graph.ID, int) (passed, error) { return waiting, nil })
+		s.add(one)
+		p := watched(t, s, d, func(*providers) { <-time.After(2 * time.Minute) })
+		if n := s.told("cannot patch; " + rightsAway); n != 1 || len(d.ups) < 2 {
+			t.Errorf("told %d times, tried %d times: %v", n, len(d.ups), s.said)
+		}
+		r := &run{o: Options{Cluster: &management.Cluster{}}, loop: s.loop, providers: p}
+		if result := r.result(errTimeout); result.Outcome != flow.Deferred || !strings.Contains(result.Message, "cannot patch; "+rightsAway) {
+			t.Errorf("the result is %s: %s", result.Outcome, result.Message)
+		}
+		if err := r.failure(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), rightsAway) {
+			t.Errorf("it ends with %v", err)
+		}
+		// Somebody else has scaled them up.
+		p.state.Down = false
+		if err := r.failure(); err != nil || strings.Contains(r.result(errTimeout).Message, "cannot patch") {
+			t.Errorf("they run, and it ends with %v", err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,8 +26,10 @@ var (
 )
 
 // Run adopts Clusters until all that take part in a pivot are adopted or blocked,
-// the time is over, or ctx ends; the last two are the outcome Deferred. The error
-// says that the API failed: it could not be reached, or refused what is needed.
+// the time is over, or ctx ends; the last two are the outcome Deferred. With a Shard
+// to which none of them falls it waits until the other shards have adopted theirs, and
+// is Done then or when the time is over. The error says that the API failed: it could
+// not be reached, or refused what is needed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	begin := time.Now()
 	r := newRun(o, &contact{}, nil)
@@ -52,6 +55,8 @@ type run struct {
 	streams   *streams
 	leases    *leases
 	providers *providers
+	// elsewhere is nil where every Cluster falls to this run.
+	elsewhere *elsewhere
 	// synced: everything that is watched has been read once, or was refused.
 	synced atomic.Bool
 
@@ -82,6 +87,10 @@ func newRun(o Options, c *contact, m *meter) *run {
 	}
 	r.loop.pass, r.loop.once, r.loop.settle, r.loop.progress = w.pass, o.DryRun, o.Policy.Settle, o.Progress
 	r.loop.meter = m
+	if o.Shard.Count > 1 && len(o.Names) == 0 {
+		r.elsewhere = newElsewhere()
+		r.loop.elsewhere = func() bool { return r.elsewhere.ended(o.DryRun) && r.store.complete() }
+	}
 	return r
 }
 
@@ -157,6 +166,7 @@ func (r *run) changed(o graph.Object, generation uint64) {
 			r.loop.add(cluster)
 		}
 	}
+	r.divided(o, clusters)
 	if o.GroupKind() == graph.Cluster {
 		if cp, ok := o.RefTo(graph.FieldControlPlaneRef); ok {
 			r.streams.controls(cp.GroupKind())
@@ -263,6 +273,7 @@ func (r *run) known(p place, listed bool, generation uint64, why error) {
 		r.loop.message(say, true)
 	}
 	r.everybody(p.namespace, generation)
+	r.loop.wake()
 }
 
 func within(namespace string) string {
@@ -274,6 +285,9 @@ func within(namespace string) string {
 
 // failure is an error if what keeps a Cluster from ending is the API's refusal.
 func (r *run) failure() error {
+	if err := r.providers.failure(); err != nil {
+		return err
+	}
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
 	for _, id := range slices.SortedFunc(maps.Keys(r.loop.clusters), graph.ID.Compare) {
@@ -288,6 +302,7 @@ func (r *run) failure() error {
 // result is what is known when the run ends with err.
 func (r *run) result(err error) Result {
 	result := Result{Outcome: flow.Done, Namespace: r.o.Namespace, DryRun: r.o.DryRun, Clusters: []ClusterResult{}}
+	providers := r.providers.reason()
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
 	now := time.Now()
@@ -306,16 +321,13 @@ func (r *run) result(err error) Result {
 		}
 	}
 	switch {
+	case r.o.Shard.Count > 1 && len(result.Clusters) == 0 && (err == nil || errors.Is(err, errTimeout)):
+		// The other runs say whether theirs came.
+		result.Message = r.nothingHere(err == nil)
 	case errors.Is(err, errTimeout):
 		result.Outcome = result.Outcome.Worse(flow.Deferred)
 		result.Message = "the time-out of " + r.o.Timeout.String() + " is over"
-		switch {
-		case len(result.Clusters) > 0:
-		case r.o.Shard.Count > 1:
-			// Until then one might have come. The other runs say whether theirs did.
-			result.Outcome = flow.Done
-			result.Message = fmt.Sprintf("no Cluster of a pivot falls to shard %d of %d", r.o.Shard.Index, r.o.Shard.Count)
-		default:
+		if len(result.Clusters) == 0 {
 			result.Message = fmt.Sprintf("no Cluster of a pivot was found%s of %s within %s: it has neither a record nor an adoption label nor a hold; check the namespace, name the Cluster, or use --adopt-unmarked",
 				cmp.Or(within(r.o.Namespace), " in any namespace"), r.o.Cluster.Name(), r.o.Timeout)
 		}
@@ -324,6 +336,9 @@ func (r *run) result(err error) Result {
 	case err != nil:
 		result.Outcome = result.Outcome.Worse(flow.Deferred)
 		result.Message = "interrupted: run the same command again"
+	}
+	if result.Outcome == flow.Deferred && providers != "" {
+		result.Message = strings.TrimPrefix(result.Message+"; "+providers, "; ")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

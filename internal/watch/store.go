@@ -148,6 +148,27 @@ func (s *store) setListed(p place, listed bool) (changed bool, generation uint64
 	return true, s.generation
 }
 
+// expect says that a stream is about to be read.
+func (s *store) expect(p place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.listed[p]; !known {
+		s.listed[p] = false
+	}
+}
+
+// complete says that every stream was read completely and is being watched.
+func (s *store) complete() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, listed := range s.listed {
+		if !listed {
+			return false
+		}
+	}
+	return true
+}
+
 // setKinds replaces what discovery knows.
 func (s *store) setKinds(kinds []graph.KindInfo) (changed bool, generation uint64) {
 	s.mu.Lock()

@@ -190,6 +190,7 @@ func (s *streams) begin(ctx context.Context, p place, stream management.Stream, 
 		whole: s.running[p] != nil, tried: make(chan struct{}),
 	}
 	s.running[p] = r
+	s.store.expect(p)
 	s.feeds.Go(func() {
 		defer close(r.done)
 		r.feed.run(ctx)

@@ -196,6 +196,13 @@ func OwnersHeld(m Meta) bool {
 	return ok
 }
 
+// Marked says that the object carries a mark of a pivot that has not ended: the
+// adoption label, a hold, owners that were taken off, or, on a Cluster, that a record
+// was announced or when the scalers were released. The record has a mark of its own.
+func Marked(m Meta) bool {
+	return IsPending(m) || IsHeld(m) || OwnersHeld(m) || !DropAnnotations(m, Record, Released).Empty()
+}
+
 // DropOwners takes the owners annotation off, once the owners are given back.
 func DropOwners(m Meta) Change { return DropAnnotations(m, Owners) }
 

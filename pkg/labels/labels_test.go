@@ -174,6 +174,20 @@ func TestDropOwners_LeavesTheUsersAnnotations(t *testing.T) {
 	}
 }
 
+func TestMarked_UntilThePivotHasEnded(t *testing.T) {
+	for key, want := range map[string]bool{
+		labels.Held: true, labels.Owners: true, labels.Record: true, labels.Released: true,
+		labels.Paused: false, labels.Adopted: false, labels.Adoption: false, "their": false,
+	} {
+		if got := labels.Marked(labels.Meta{Annotations: map[string]string{key: "never"}}); got != want {
+			t.Errorf("with annotation %s it is %t", key, got)
+		}
+	}
+	if m := (labels.Meta{}); !labels.Marked(labels.MarkPending(m).Apply(m)) || labels.Marked(m) {
+		t.Error("the adoption label is not what marks")
+	}
+}
+
 func TestHoldAndRelease_LeaveNoTrace(t *testing.T) {
 	m := labels.Meta{Annotations: map[string]string{"theirs": "a"}}
 	held := labels.Hold(m, holder).Apply(m)

@@ -41,6 +41,11 @@ func serverKubeconfig(t *testing.T, server string) string {
 // the API server learns of a binding a moment after it is stored.
 func grant(t *testing.T, name string, rules []rbacv1.PolicyRule, can func(ctx context.Context) error) {
 	t.Helper()
+	grantOn(t, world.Management, name, rules, can)
+}
+
+func grantOn(t *testing.T, m *stack.Management, name string, rules []rbacv1.PolicyRule, can func(ctx context.Context) error) {
+	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -48,7 +53,7 @@ func grant(t *testing.T, name string, rules []rbacv1.PolicyRule, can func(ctx co
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := world.Client().Create(t.Context(), o); err != nil {
+		if err := m.Client().Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -232,23 +232,17 @@ func (o *opposite) untouched(t *testing.T) {
 
 // confidential: the source sends no data of a Secret, not even to who offers it.
 func (o *opposite) confidential(t *testing.T) {
-	secrets := &corev1.SecretList{}
-	if err := world.Client().List(t.Context(), secrets, client.InNamespace(o.namespace)); err != nil {
+	if err := stack.FillSecrets(t.Context(), world, o.namespace, confidential); err != nil {
 		t.Fatal(err)
 	}
-	for i := range secrets.Items {
-		secrets.Items[i].Data = map[string][]byte{"value": []byte(confidential)}
-		if err := world.Client().Update(t.Context(), &secrets.Items[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l := listen(t)
+	l := stack.Must(stack.Listen(world))(t)
+	t.Cleanup(l.Close)
 	o.ids(t, serverKubeconfig(t, l.URL), o.Kubeconfig())
-	found, asked := l.heard()
+	found, asked := l.Heard(confidential)
 	if found {
 		t.Error("data of a Secret was answered")
 	}
-	if !slices.ContainsFunc(asked, func(a ask) bool { return strings.HasPrefix(a.accept, "application/json;as=Table") }) {
+	if !slices.ContainsFunc(asked, func(a stack.SecretsRequest) bool { return strings.HasPrefix(a.Accept, "application/json;as=Table") }) {
 		t.Errorf("among %v is no request for what is offered: nothing is proven", asked)
 	}
 }

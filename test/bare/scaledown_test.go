@@ -13,11 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/move-hook/move-hook/internal/management"
+	"github.com/move-hook/move-hook/internal/pivot"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 	"github.com/move-hook/move-hook/internal/scaledown"
 	"github.com/move-hook/move-hook/pkg/graph"
@@ -57,7 +60,7 @@ func provided(t *testing.T, m *stack.Management) {
 	}
 	hooks := &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "provider", Labels: map[string]string{providerLabel: "x"}},
-		Webhooks:   []admissionv1.ValidatingWebhook{webhook("strict.example.com", admissionv1.Fail), webhook("lax.example.com", admissionv1.Ignore)},
+		Webhooks:   []admissionv1.ValidatingWebhook{stack.Webhook("strict.example.com", admissionv1.Fail), stack.Webhook("lax.example.com", admissionv1.Ignore)},
 	}
 	theirs := hooks.DeepCopy()
 	theirs.Name, theirs.Labels = "somebody-elses", nil
@@ -65,18 +68,6 @@ func provided(t *testing.T, m *stack.Management) {
 		if err := m.Client().Create(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// webhook is called for Widgets, and nobody serves it.
-func webhook(name string, policy admissionv1.FailurePolicyType) admissionv1.ValidatingWebhook {
-	return admissionv1.ValidatingWebhook{
-		Name: name, FailurePolicy: &policy, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/" + name)},
-		Rules: []admissionv1.RuleWithOperations{{
-			Operations: []admissionv1.OperationType{admissionv1.Create},
-			Rule:       admissionv1.Rule{APIGroups: []string{"cluster.x-k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"machinepools"}},
-		}},
 	}
 }
 
@@ -210,8 +201,8 @@ func TestScaleDown_DownAndUpFromEveryKill(t *testing.T) {
 		if _, err := killed.Up(ctx, false); err == nil {
 			t.Errorf("killed after %d: no error", n)
 		}
-		if s := stack.Must(p.State(t.Context()))(t); n < steps-1 && !s.Down {
-			t.Errorf("%d of %d scaled up, and it counts as up", n, steps)
+		if s := stack.Must(p.State(t.Context()))(t); !s.Down {
+			t.Errorf("%d of %d writes of the way up are made, and it counts as up", n, steps)
 		}
 		stack.Must(p.Up(t.Context(), false))(t)
 		if diff := cmp.Diff(before, standing(t, m)); diff != "" {
@@ -232,6 +223,17 @@ func TestScaleDown_WhatOthersDidMeanwhile(t *testing.T) {
 	p := scaledown.Providers{Cluster: stack.Must(management.OpenConfig(m.RESTConfig(), "scaled"))(t)}
 	provided(t, m)
 	stack.Must(p.Down(t.Context(), false))(t)
+	// Who may scale up and may not touch webhooks is refused, and nothing is done by halves.
+	cfg := m.RESTConfig()
+	user("half")(cfg)
+	half := stack.Must(management.OpenConfig(cfg, "scaled"))(t)
+	grantOn(t, m, "half", []rbacv1.PolicyRule{
+		{APIGroups: []string{"apiextensions.k8s.io", "clusterctl.cluster.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"list"}},
+		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"deployments"}, Verbs: []string{"list", "patch"}},
+	}, func(ctx context.Context) error { _, err := scaledown.Providers{Cluster: half}.State(ctx); return err })
+	if r, err := pivot.Disarm(t.Context(), pivot.DisarmOptions{Target: half, All: true}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "webhookconfigurations") || len(r.Writes) > 0 {
+		t.Errorf("who may not touch webhooks: %v, %q", err, r.Writes)
+	}
 	list := deploymentsOf(t, m)
 	patch := func(d *appsv1.Deployment, body string) {
 		t.Helper()

@@ -28,9 +28,12 @@ const systemNamespace = "move-hook-system"
 // last words. It lives in a mount namespace of its own, because the folder of the
 // credentials cannot be chosen.
 type pod struct {
-	dir  string
-	host string
-	port string
+	dir   string
+	token string
+	host  string
+	port  string
+	// index is what a pod of an Indexed Job has in its environment; empty for another.
+	index string
 }
 
 // result is what one run in a pod came to.
@@ -63,14 +66,25 @@ func podOf(t *testing.T, m *stack.Management, account string) pod {
 			t.Fatal(err)
 		}
 	}
-	p := pod{dir: t.TempDir(), host: server.Hostname(), port: server.Port()}
+	p := pod{dir: t.TempDir(), token: token.Status.Token, host: server.Hostname(), port: server.Port()}
 	for name, data := range map[string][]byte{
-		corev1.ServiceAccountTokenKey: []byte(token.Status.Token), corev1.ServiceAccountRootCAKey: ca,
+		corev1.ServiceAccountTokenKey: []byte(p.token), corev1.ServiceAccountRootCAKey: ca,
 		corev1.ServiceAccountNamespaceKey: []byte(systemNamespace), "termination-log": nil,
 	} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return p
+}
+
+// through lets the pod find a listener where it would find the API server.
+func (p pod) through(t *testing.T, l *stack.Listener) pod {
+	t.Helper()
+	at := stack.Must(url.Parse(l.URL))(t)
+	p.host, p.port = at.Hostname(), at.Port()
+	if err := os.WriteFile(filepath.Join(p.dir, corev1.ServiceAccountRootCAKey), l.CA(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
@@ -87,6 +101,13 @@ exec "$@"`
 // does not put there.
 func (p pod) run(t *testing.T, args ...string) result {
 	t.Helper()
+	return p.runUntil(t, "", args...)
+}
+
+// runUntil is run where kubelet ends the pod once the program has said something on
+// stderr; empty is never.
+func (p pod) runUntil(t *testing.T, words string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	last := filepath.Join(p.dir, "termination-log")
@@ -94,13 +115,17 @@ func (p pod) run(t *testing.T, args ...string) result {
 	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FILES=" + p.dir, "HOME=/",
 		"KUBERNETES_SERVICE_HOST=" + p.host, "KUBERNETES_SERVICE_PORT=" + p.port}
+	if p.index != "" {
+		cmd.Env = append(cmd.Env, "JOB_COMPLETION_INDEX="+p.index)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stdout bytes.Buffer
+	stderr := &listening{words: words, heard: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
+	cmd.Stdout, cmd.Stderr = &stdout, stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -110,5 +135,23 @@ func (p pod) run(t *testing.T, args ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), strings.TrimSpace(string(message))}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.said.String(), strings.TrimSpace(string(message))}
+}
+
+// listening gathers what is written, and tells once when it has heard the words.
+type listening struct {
+	said  bytes.Buffer
+	words string
+	heard func()
+	told  bool
+}
+
+// Write takes in a part.
+func (l *listening) Write(b []byte) (int, error) {
+	n, err := l.said.Write(b)
+	if !l.told && l.words != "" && strings.Contains(l.said.String(), l.words) {
+		l.told = true
+		l.heard()
+	}
+	return n, err
 }

@@ -93,7 +93,30 @@ func account(t *testing.T, m *stack.Management, name string, rules []rbacv1.Poli
 // have lost their owners; the Lease of the first was left by a run that was killed.
 func arrived(t *testing.T, m *stack.Management, namespace string) {
 	t.Helper()
-	for _, name := range []string{"c1", "c2"} {
+	synthesized(t, m, namespace, "c1", "c2")
+	recorded(t, m, namespace)
+	orphaned(t, m, namespace)
+	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
+	if err := m.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "move-hook-c1"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](15), AcquireTime: &long, RenewTime: &long},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded runs pre, whose record and marks stay.
+func recorded(t *testing.T, m *stack.Management, namespace string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", m.Kubeconfig()).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// synthesized makes Clusters whose controllers have done their work.
+func synthesized(t *testing.T, m *stack.Management, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		if err := stack.Cluster(name).InNamespace(namespace).ControlPlane(1).Workers("md-0", 1).Synthesize(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -101,9 +124,11 @@ func arrived(t *testing.T, m *stack.Management, namespace string) {
 	if err := stack.Provisioned(t.Context(), m, namespace); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", m.Kubeconfig()).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+}
+
+// orphaned takes every owner of a namespace's objects away, as a restore does.
+func orphaned(t *testing.T, m *stack.Management, namespace string) {
+	t.Helper()
 	admin := stack.Must(management.Open(management.Options{Kubeconfig: m.Kubeconfig()}))(t)
 	g, _, err := admin.Read(t.Context(), management.Scope{Namespace: namespace})
 	if err != nil {
@@ -118,13 +143,6 @@ func arrived(t *testing.T, m *stack.Management, namespace string) {
 		if err := m.Client().Patch(t.Context(), of, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
 			t.Fatal(err)
 		}
-	}
-	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
-	if err := m.Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "move-hook-c1"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](15), AcquireTime: &long, RenewTime: &long},
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/move-hook/move-hook/internal/watch"
 	"github.com/move-hook/move-hook/pkg/graph"
 	"github.com/move-hook/move-hook/test/stack"
 )
@@ -31,9 +35,7 @@ func TestShards_EachClusterIsAdoptedOnce(t *testing.T) {
 	if err := stack.Provisioned(t.Context(), world, namespace); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), world.hook, "pre", "-n", namespace, "--kubeconfig", world.Kubeconfig()).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	recorded(t, world.Management, namespace)
 
 	var working errgroup.Group
 	adopted := make([][]string, shards)
@@ -84,4 +86,69 @@ func TestShards_EachClusterIsAdoptedOnce(t *testing.T) {
 	if err := world.Client().List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{graph.AdoptionLabel}); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d Clusters still carry the label, %v", len(list.Items), err)
 	}
+}
+
+// TestShards_OneWithoutClustersEndsWithTheOthers: at least two of four pods have nothing to
+// do, and an hour to wait for more.
+func TestShards_OneWithoutClustersEndsWithTheOthers(t *testing.T) {
+	const namespace, shards = "few", 4
+	falls := func(name string, index int) bool {
+		id := graph.ID{Group: graph.CoreGroup, Kind: graph.Cluster.Kind, Namespace: namespace, Name: name}
+		return watch.Shard{Index: index, Count: shards}.Has(id)
+	}
+	has := map[int]int{}
+	var names []string
+	for i := 0; len(names) < 3; i++ {
+		name := fmt.Sprintf("c%d", i)
+		for index := range 2 {
+			if falls(name, index) {
+				has[index]++
+				names = append(names, name)
+			}
+		}
+	}
+	system(t, world.Management)
+	account(t, world.Management, namespace, rights(t, "rbac"))
+	synthesized(t, world.Management, namespace, names...)
+	recorded(t, world.Management, namespace)
+	orphaned(t, world.Management, namespace)
+
+	begin := time.Now()
+	var working sync.WaitGroup
+	for index := range shards {
+		p := podOf(t, world.Management, namespace)
+		p.index = fmt.Sprint(index)
+		working.Go(func() {
+			r := p.run(t, "post", "-n", namespace, "--shard-count", fmt.Sprint(shards), "--watch-after", "2s", "--timeout", "1h")
+			want := fmt.Sprintf("no Cluster of a pivot falls to shard %d of %d: the others have adopted %d", index, shards, len(names))
+			if n := has[index]; n == 1 {
+				want = "1 Cluster: 1 adopted"
+			} else if n > 1 {
+				want = fmt.Sprintf("%d Clusters: %d adopted", n, n)
+			} else if left := unadopted(t, namespace); len(left) > 0 {
+				t.Errorf("shard %d has ended, and these records are open: %v", index, left)
+			}
+			if r.code != 0 || r.termination != want {
+				t.Errorf("want %q of shard %d\n%s", want, index, r)
+			}
+		})
+	}
+	working.Wait()
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// unadopted are the records that are not closed.
+func unadopted(t *testing.T, namespace string) (open []string) {
+	list := &corev1.ConfigMapList{}
+	if err := world.Client().List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{graph.RecordLabel}); err != nil || len(list.Items) == 0 {
+		t.Errorf("%d records: %v", len(list.Items), err)
+	}
+	for _, m := range list.Items {
+		if _, closed := m.Annotations[graph.AdoptedAnnotation]; !closed {
+			open = append(open, m.Name)
+		}
+	}
+	return open
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,6 +65,18 @@ func (p installed) deployment() *appsv1.Deployment {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "manager"}}},
 			},
 		},
+	}
+}
+
+// Webhook is a provider's, for MachinePools that are created. Nobody serves it.
+func Webhook(name string, policy admissionv1.FailurePolicyType) admissionv1.ValidatingWebhook {
+	return admissionv1.ValidatingWebhook{
+		Name: name, FailurePolicy: &policy, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/" + name)},
+		Rules: []admissionv1.RuleWithOperations{{
+			Operations: []admissionv1.OperationType{admissionv1.Create},
+			Rule:       admissionv1.Rule{APIGroups: []string{"cluster.x-k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"machinepools"}},
+		}},
 	}
 }
 
