@@ -89,7 +89,7 @@ func (r *rollback) run(ctx context.Context) error {
 	r.result = RollbackResult{Outcome: flow.Done, Namespace: r.o.Namespace, DryRun: r.o.DryRun, Clusters: []graph.ID{}, Writes: []flow.Write{}}
 	defer func() { r.result.Seconds = time.Since(begin).Seconds() }()
 	if !r.o.DryRun {
-		locked, release, err := r.sides.lock(r.o.Namespace, r.o.Progress)(ctx)
+		locked, release, err := r.lock(ctx)
 		var held *watch.HeldError
 		if errors.As(err, &held) {
 			r.result.Outcome, r.result.Message = flow.Deferred, held.Error()
@@ -126,6 +126,30 @@ func (r *rollback) run(ctx context.Context) error {
 		return err
 	}
 	return r.unguard(ctx)
+}
+
+// lock keeps off whoever moves the same namespace, and every post on the target,
+// which may be a Job there: what it is adopting is not taken away under its hands.
+func (r *rollback) lock(ctx context.Context) (context.Context, func(), error) {
+	ctx, release, err := r.sides.lock(r.o.Namespace, r.o.Progress)(ctx)
+	if err != nil || r.o.Target == nil {
+		return ctx, release, err
+	}
+	clusters, err := r.o.Target.Clusters(ctx, r.o.Namespace)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	ids := make([]graph.ID, len(clusters))
+	for i := range clusters {
+		ids[i] = clusters[i].ID
+	}
+	ctx, free, err := watch.LockClusters(ctx, r.o.Target.Clientset().CoordinationV1(), ids, r.o.Progress)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return ctx, func() { free(); release() }, nil
 }
 
 func (r *rollback) unguard(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/move-hook/move-hook/internal/pivot/flow"
+	"github.com/move-hook/move-hook/pkg/graph"
 )
 
 func silent(flow.Update) {}
@@ -77,6 +78,54 @@ func TestLock_ADeadHolderIsOutwaited(t *testing.T) {
 		}
 		release()
 	})
+}
+
+// What is locked first is kept while another's Lease is waited for.
+func TestLockClusters_KeepsPostsOff(t *testing.T) {
+	clusters := []graph.ID{clusterID("fleet", "c1"), clusterID("fleet", "c2")}
+	for name, lives := range map[string]bool{"a post that was killed": false, "one that lives": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &server{leases: map[string]*coordinationv1.Lease{}}
+				ctx, kill := context.WithCancel(t.Context())
+				defer kill()
+				post := newLeases(api, "post")
+				if err := post.take(ctx, clusters[1]); err != nil {
+					t.Fatal(err)
+				}
+				if lives {
+					go post.run(ctx)
+				}
+				locked, release, err := LockClusters(t.Context(), api, clusters, silent)
+				if lives {
+					var held *HeldError
+					if !errors.As(err, &held) || !strings.Contains(err.Error(), "fleet/c2 is being adopted by post (Lease fleet/move-hook-c2)") {
+						t.Errorf("beside a living post it got %v", err)
+					}
+					if len(api.leases) != 1 {
+						t.Errorf("%d Leases are left", len(api.leases))
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(4 * leaseDuration)
+				for _, c := range clusters {
+					var held *heldError
+					if err := newLeases(api, "another").take(t.Context(), c); !errors.As(err, &held) {
+						t.Errorf("another post got %s: %v", c, err)
+					}
+				}
+				if locked.Err() != nil {
+					t.Error(context.Cause(locked))
+				}
+				if release(); len(api.leases) > 0 {
+					t.Errorf("%d Leases are left", len(api.leases))
+				}
+			})
+		})
+	}
 }
 
 // A run that slept through its Lease must not go on beside the one that took it.

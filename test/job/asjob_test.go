@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +50,7 @@ func TestPostAsJob(t *testing.T) {
 	t.Cleanup(source.Stop)
 	for name, test := range map[string]func(*testing.T, *stack.Management){
 		"what the target refuses is known before": refusedBefore, "in one go": inOneGo, "goes on without the move": goesOn,
+		"is not undone while it is at work": notUndone,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, source) })
 	}
@@ -144,6 +148,58 @@ func goesOn(t *testing.T, source *stack.Management) {
 	if r.code != 0 || r.Job == nil || r.Job.Message != "2 Clusters: 2 adopted" || r.Verify == nil || r.Verify.Outcome != "done" {
 		t.Fatalf("the move ends with %d: %s", r.code, r.said)
 	}
+	adopted(t, namespace)
+}
+
+// notUndone: the move is killed, and its Job adopts. Whoever wants to undo the pivot has
+// to wait for it.
+func notUndone(t *testing.T, source *stack.Management) {
+	const namespace, name = "not-undone", "move-hook-post-not-undone"
+	twoClusters(t, source, namespace)
+	m := move(t, source, namespace, world.Kubeconfig())
+	p := only(t, name)
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	m.wait(t)
+	// post has something to write, and no status to go on with.
+	configs := &bootstrapv1.KubeadmConfigList{}
+	if err := world.Client().List(t.Context(), configs, client.InNamespace(namespace)); err != nil || len(configs.Items) == 0 {
+		t.Fatalf("%d KubeadmConfigs have arrived, %v", len(configs.Items), err)
+	}
+	for i := range configs.Items {
+		if err := world.Client().Patch(t.Context(), &configs.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan result, 1)
+	go func() {
+		ended <- podOf(t, world.Management, p.Spec.ServiceAccountName).run(t, p.Spec.Containers[0].Args...)
+	}()
+	becomes(t, "post to have a Lease", func(ctx context.Context) (bool, error) {
+		leases := &coordinationv1.LeaseList{}
+		err := world.Client().List(ctx, leases, client.InNamespace(namespace))
+		return len(leases.Items) > 0, err
+	})
+	undo := func() (int, string) {
+		cmd := exec.CommandContext(t.Context(), world.hook, "rollback", "-n", namespace, "--timeout", "20s", "--kubeconfig", source.Kubeconfig(), "--to-kubeconfig", world.Kubeconfig())
+		out, _ := cmd.CombinedOutput() // the exit code says it
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	if code, said := undo(); code != 3 || !strings.Contains(said, "is being adopted by move-hook@") {
+		t.Errorf("rollback ends beside the Job with %d: %s", code, said)
+	}
+	if err := stack.Provisioned(t.Context(), world, namespace); err != nil {
+		t.Fatal(err)
+	}
+	r := <-ended
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	if code, said := undo(); code != 4 || !strings.Contains(said, "AdoptionFinished") {
+		t.Errorf("rollback ends after the Job with %d: %s", code, said)
+	}
+	ends(t, p, 0, r.termination)
 	adopted(t, namespace)
 }
 
