@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/distribution/reference"
 	"github.com/spf13/pflag"
 
 	"github.com/move-hook/move-hook/internal/pivot"
@@ -26,8 +27,15 @@ func (j *asJob) add(fs *pflag.FlagSet) {
 }
 
 func (j asJob) validate() error {
-	if j.image != "" && !j.wanted {
+	if j.image == "" {
+		return nil
+	}
+	if !j.wanted {
 		return fmt.Errorf("--job-image needs --post-as-job: without it there is no Job")
+	}
+	// The server takes anything; kubelet would refuse it after the move.
+	if _, err := reference.ParseNormalizedNamed(j.image); err != nil {
+		return fmt.Errorf("--job-image %q is no image: %w", j.image, err)
 	}
 	return nil
 }
