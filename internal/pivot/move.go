@@ -203,8 +203,8 @@ func (m *moving) run(ctx context.Context) error {
 		{"Adopting on the target", m.adopt},
 		{"Verifying", m.judge},
 	})
-	if err != nil || m.o.DryRun {
-		return err
+	if err != nil || m.o.DryRun || ctx.Err() != nil {
+		return err // interrupted, there is a result to tell, and nobody to ask whether the guard may go
 	}
 	for _, g := range m.guarded {
 		wrote, _, err := g.lift(ctx, m.o.Progress)
