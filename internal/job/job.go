@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,56 +65,128 @@ type Result struct {
 // to the server in a dry run: what would keep it from running is an error now and not
 // after the move. Nothing is stored when dryRun is set.
 func (j *Job) Install(ctx context.Context, dryRun bool) error {
+	if err := j.permitted(ctx); err != nil {
+		return err
+	}
 	folders := []string{"rbac"}
-	if down, err := (scaledown.Providers{Cluster: j.Cluster}).State(ctx); err == nil && down.Down {
+	down, err := (scaledown.Providers{Cluster: j.Cluster}).State(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		// Who may not look at the providers has not scaled them down either.
+	case err != nil:
+		return err
+	case down.Down:
 		folders = append(folders, "scaled-down")
 	}
+	var unseen []string
 	for _, folder := range folders {
 		all, err := manifests(folder)
 		if err != nil {
 			return err
 		}
+		// Rights come first: who may not give them leaves nothing behind.
+		slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return cmp.Compare(isRight(b), isRight(a)) })
 		for _, u := range all {
-			if err := j.ensure(ctx, u, dryRun); err != nil {
+			seen, err := j.ensure(ctx, u, dryRun)
+			switch {
+			case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+				return fmt.Errorf("%w; run the command again when it has gone", err)
+			case apierrors.IsForbidden(err):
+				return fmt.Errorf("%w; an administrator of the target puts it there with `kubectl apply -k config/%s`, or leave out --post-as-job", err, folder)
+			case err != nil:
 				return err
+			}
+			if !seen {
+				unseen = append(unseen, management.IDOf(u).String())
 			}
 		}
 	}
-	if dryRun {
-		// A namespace that is not there yet takes nothing, not even in a dry run.
-		if exists, err := j.Cluster.NamespaceExists(ctx, system); err != nil || !exists {
-			return err
-		}
+	if len(unseen) > 0 {
+		j.say("This user may not see whether the target has what an administrator puts there with `kubectl apply -k config/rbac`: "+strings.Join(unseen, ", "), true)
 	}
-	return j.offer(ctx)
+	return j.offer(ctx, dryRun)
+}
+
+func isRight(u *unstructured.Unstructured) int {
+	if management.IDOf(u).Group == rbacv1.GroupName {
+		return 1
+	}
+	return 0
+}
+
+// permitted refuses who may not do with the Job what Run does.
+func (j *Job) permitted(ctx context.Context) error {
+	var all []management.Access
+	for _, verb := range []string{"create", "get", "delete"} {
+		all = append(all, management.Access{Verb: verb, Group: batchv1.GroupName, Resource: "jobs", Namespace: system})
+	}
+	for _, verb := range []string{"create", "list"} {
+		all = append(all, management.Access{Verb: verb, Resource: "pods", Namespace: system})
+	}
+	denied, err := j.Cluster.Denied(ctx, all)
+	if err != nil || len(denied) == 0 {
+		return err
+	}
+	var words []string
+	for _, a := range denied {
+		words = append(words, a.Verb+" "+a.Resource)
+	}
+	return fmt.Errorf("this user may not %s in namespace %s of %s: an administrator of the target gives these rights, or leave out --post-as-job",
+		strings.Join(words, ", "), system, j.Cluster.Name())
 }
 
 // ensure applies one object. Who may not is content with what an administrator has
-// put there.
-func (j *Job) ensure(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
+// put there, and where somebody has changed it, it stays. False: nobody knows
+// whether it is there.
+func (j *Job) ensure(ctx context.Context, u *unstructured.Unstructured, dryRun bool) (seen bool, err error) {
 	if dryRun && u.GetNamespace() != "" {
+		// A namespace that is not there yet takes nothing, not even in a dry run.
 		if exists, err := j.Cluster.NamespaceExists(ctx, u.GetNamespace()); err != nil || !exists {
-			return err
+			return err == nil, err
 		}
 	}
-	err := j.Cluster.Ensure(ctx, u, dryRun)
+	err = j.Cluster.Ensure(ctx, u, dryRun)
+	switch {
+	case apierrors.IsConflict(err):
+		j.say("It stays as somebody has changed it: "+err.Error(), true)
+		return true, nil
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		there, known, lookErr := j.there(ctx, management.IDOf(u))
+		switch {
+		case lookErr != nil:
+			return false, lookErr
+		case there:
+			return known, nil
+		}
+	}
+	return err == nil, err
+}
+
+// there looks whether an object exists. Who may not look has to take it for granted.
+func (j *Job) there(ctx context.Context, id graph.ID) (there, known bool, err error) {
+	have, err := j.Cluster.Raw(ctx, id)
 	if apierrors.IsForbidden(err) {
-		id := graph.ID{Group: graph.GroupOf(u.GetAPIVersion()), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-		if have, lookErr := j.Cluster.Raw(ctx, id); lookErr == nil && have != nil {
-			return nil
-		}
-		return fmt.Errorf("%w; an administrator of the target puts it there with `kubectl apply -k config/rbac`, or leave out --post-as-job", err)
+		return true, false, nil
 	}
-	return err
+	return have != nil, err == nil, err
 }
 
 // offer asks the server whether it would take the Job and run its pod.
-func (j *Job) offer(ctx context.Context) error {
+func (j *Job) offer(ctx context.Context, dryRun bool) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	job, err := j.manifest()
 	if err != nil {
 		return err
+	}
+	account := graph.ID{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: job.Spec.Template.Spec.ServiceAccountName}
+	if there, _, err := j.there(ctx, account); err != nil || !there && dryRun {
+		return err // without it no pod is admitted, and a dry run has stored none
+	}
+	// One that is at work has been admitted, and may be all that a quota allows.
+	have, err := j.Cluster.Clientset().BatchV1().Jobs(system).Get(ctx, job.Name, metav1.GetOptions{})
+	if err == nil && atWork(have, job) {
+		return nil
 	}
 	job.Name, job.GenerateName = "", job.Name+"-"
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: management.FieldManager}
@@ -123,7 +197,7 @@ func (j *Job) offer(ctx context.Context) error {
 		_, err = j.Cluster.Clientset().CoreV1().Pods(system).Create(ctx, pod, options)
 	}
 	if err != nil {
-		return fmt.Errorf("post's Job would not run on %s, nothing was moved: %w", j.Cluster.Name(), err)
+		return fmt.Errorf("post's Job would not run on %s, so nothing is moved: %w", j.Cluster.Name(), err)
 	}
 	return nil
 }
@@ -133,14 +207,14 @@ func (j *Job) offer(ctx context.Context) error {
 // that is at work is waited for; one that has ended, or does something else, is
 // replaced.
 func (j *Job) Run(ctx context.Context) (Result, error) {
-	job, err := j.create(ctx)
-	if err != nil {
-		return Result{}, err
-	}
 	if j.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, j.Timeout)
 		defer cancel()
+	}
+	job, err := j.create(ctx)
+	if err != nil {
+		return Result{}, err
 	}
 	w := waiting{Job: j, uid: job.UID, began: time.Now(), told: map[string]bool{}}
 	w.result = Result{Namespace: system, Name: job.Name, Image: job.Spec.Template.Spec.Containers[0].Image}
@@ -153,6 +227,7 @@ func (j *Job) create(ctx context.Context) (*batchv1.Job, error) {
 		return nil, err
 	}
 	api := j.Cluster.Clientset().BatchV1().Jobs(system)
+	var replaced types.UID
 	for {
 		job, err := api.Create(ctx, want, metav1.CreateOptions{FieldManager: management.FieldManager})
 		if err == nil {
@@ -164,9 +239,13 @@ func (j *Job) create(ctx context.Context) (*batchv1.Job, error) {
 		}
 		have, err := api.Get(ctx, want.Name, metav1.GetOptions{})
 		if err == nil {
-			if ended(have) == nil && have.DeletionTimestamp == nil && sameWork(have, want) {
+			if atWork(have, want) {
 				j.say(fmt.Sprintf("Job %s/%s is at work already", system, want.Name), false)
 				return have, nil
+			}
+			if replaced != have.UID {
+				replaced = have.UID
+				j.say(fmt.Sprintf("Job %s/%s of an earlier move is replaced", system, want.Name), false)
 			}
 			// Its pods may go on for a moment: two posts keep off each other's Clusters.
 			err = api.Delete(ctx, have.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
@@ -176,15 +255,15 @@ func (j *Job) create(ctx context.Context) (*batchv1.Job, error) {
 			return nil, fmt.Errorf("replacing Job %s/%s on %s: %w", system, want.Name, j.Cluster.Name(), err)
 		}
 		if !pause(ctx, poll/4) {
-			return nil, context.Cause(ctx)
+			return nil, fmt.Errorf("replacing Job %s/%s on %s: it is deleted and does not go, see its finalizers: %w", system, want.Name, j.Cluster.Name(), context.Cause(ctx))
 		}
 	}
 }
 
-// sameWork: the same program is told to do the same.
-func sameWork(a, b *batchv1.Job) bool {
-	x, y := a.Spec.Template.Spec.Containers[0], b.Spec.Template.Spec.Containers[0]
-	return x.Image == y.Image && slices.Equal(x.Args, y.Args)
+// atWork: a Job has not ended, and runs the same program to the same end.
+func atWork(have, want *batchv1.Job) bool {
+	x, y := have.Spec.Template.Spec.Containers[0], want.Spec.Template.Spec.Containers[0]
+	return ended(have) == nil && have.DeletionTimestamp == nil && x.Image == y.Image && slices.Equal(x.Args, y.Args)
 }
 
 // waiting is one wait for a Job.
@@ -204,10 +283,10 @@ func (w *waiting) run(ctx context.Context) (Result, error) {
 			return w.result, nil
 		}
 		if ctx.Err() == nil {
+			if err != nil && unseen == nil {
+				w.say("The Job cannot be looked at, and is tried again: "+err.Error(), true)
+			}
 			unseen = err
-		}
-		if unseen != nil {
-			w.once("The Job cannot be looked at, and is tried again: "+unseen.Error(), true)
 		}
 		pause(ctx, poll)
 	}
@@ -244,47 +323,60 @@ func (w *waiting) look(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// tell says of each pod what it waits for and how it ended, once.
+// tell says of each pod what it waits for and how it ended, once: the reasons of the
+// server change with every try.
 func (w *waiting) tell(pods []corev1.Pod) {
 	if len(pods) == 0 && time.Since(w.began) > noPod {
-		w.once(fmt.Sprintf("The Job has no pod yet: `kubectl -n %s describe job/%s` says why", system, w.result.Name), true)
+		w.once("", fmt.Sprintf("The Job has no pod yet: `kubectl -n %s describe job/%s` says why", system, w.result.Name), true)
 	}
 	for i := range pods {
-		if said, warning := about(&pods[i]); said != "" {
-			w.once("Pod "+pods[i].Name+" "+said, warning)
+		if is, why, warning := about(&pods[i]); is != "" {
+			is = "Pod " + pods[i].Name + " " + is
+			w.once(is, oneLine(is, why), warning)
 		}
 	}
 }
 
-func (w *waiting) once(message string, warning bool) {
-	if !w.told[message] {
-		w.told[message] = true
+func (w *waiting) once(key, message string, warning bool) {
+	if !w.told[key] {
+		w.told[key] = true
 		w.say(message, warning)
 	}
+}
+
+// oneLine adds why something is so, which may be several lines.
+func oneLine(is, why string) string {
+	if why = strings.TrimSpace(why); why == "" {
+		return is
+	}
+	return is + ": " + strings.ReplaceAll(why, "\n", "; ")
 }
 
 func (j *Job) say(message string, warning bool) {
 	j.Progress.Say(flow.Update{Time: time.Now(), Message: message, Warning: warning})
 }
 
-// about is how a pod stands, in words.
-func about(p *corev1.Pod) (said string, warning bool) {
+// about is how a pod stands, in words, and why.
+func about(p *corev1.Pod) (is, why string, warning bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "waits for a node: " + cmp.Or(c.Message, c.Reason), true
+			return "waits for a node", cmp.Or(c.Message, c.Reason), true
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		switch s := c.State; {
 		case s.Terminated != nil && s.Terminated.ExitCode != 0:
-			return fmt.Sprintf("ended with exit code %d: %s", s.Terminated.ExitCode, cmp.Or(s.Terminated.Message, s.Terminated.Reason)), true
+			return fmt.Sprintf("ended with exit code %d", s.Terminated.ExitCode), cmp.Or(s.Terminated.Message, p.Status.Message, s.Terminated.Reason), true
 		case s.Running != nil:
-			return "runs", false
+			return "runs", "", false
 		case s.Waiting != nil && s.Waiting.Reason != "ContainerCreating" && s.Waiting.Reason != "PodInitializing":
-			return "waits: " + s.Waiting.Reason + " " + s.Waiting.Message, true
+			return "waits, " + s.Waiting.Reason, s.Waiting.Message, true
 		}
 	}
-	return "", false
+	if p.Status.Phase == corev1.PodFailed { // a node would not have it, or has thrown it out
+		return "failed", cmp.Or(p.Status.Message, p.Status.Reason), true
+	}
+	return "", "", false
 }
 
 // ended is the condition that says how a Job ended; nil while it has not.

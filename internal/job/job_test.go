@@ -1,14 +1,22 @@
 package job
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/move-hook/move-hook/internal/management"
 	"github.com/move-hook/move-hook/internal/pivot/flow"
 )
 
@@ -51,20 +59,75 @@ func TestJudge_TheLastPodSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAbout_WhatKeepsAPod(t *testing.T) {
-	unschedulable := pod("a", time.Time{}, corev1.ContainerState{})
-	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}
-	for want, p := range map[string]corev1.Pod{
-		"waits for a node: 0/1 nodes are available":      unschedulable,
-		"waits: ImagePullBackOff back-off pulling image": pod("a", time.Time{}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "back-off pulling image"}}),
-		"":     pod("a", time.Time{}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}),
-		"runs": pod("a", time.Time{}, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}),
-		"ended with exit code 3: 1 Cluster: 1 deferred": pod("a", time.Time{}, exited(3, "1 Cluster: 1 deferred")),
-		"ended with exit code 137: Error":               pod("a", time.Time{}, exited(137, "")),
+func waits(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+// The server tries again and again, and each try has words of its own.
+func TestTell_WhatKeepsAPodOnce(t *testing.T) {
+	unschedulable := func(why string) corev1.Pod {
+		p := pod("a", time.Time{}, corev1.ContainerState{})
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: why}}
+		return p
+	}
+	evicted := pod("a", time.Time{}, corev1.ContainerState{})
+	evicted.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+	one := func(state corev1.ContainerState) corev1.Pod { return pod("a", time.Time{}, state) }
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		says []string
+	}{
+		"no node": {[]corev1.Pod{unschedulable("0/1 nodes are available"), unschedulable("0/2 nodes are available")},
+			[]string{"Pod a waits for a node: 0/1 nodes are available"}},
+		"no image": {[]corev1.Pod{one(waits("ErrImagePull", "read udp 10.0.0.1:1: timeout")), one(waits("ImagePullBackOff", "back-off 10s")), one(waits("ErrImagePull", "read udp 10.0.0.1:2: timeout"))},
+			[]string{"Pod a waits, ErrImagePull: read udp 10.0.0.1:1: timeout", "Pod a waits, ImagePullBackOff: back-off 10s"}},
+		"soon":       {[]corev1.Pod{one(waits("ContainerCreating", ""))}, nil},
+		"it runs":    {[]corev1.Pod{one(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})}, []string{"Pod a runs"}},
+		"several":    {[]corev1.Pod{one(exited(3, "1 Cluster: 1 deferred\nCluster a/b waits")), pod("b", time.Time{}, exited(3, "so"))}, []string{"Pod a ended with exit code 3: 1 Cluster: 1 deferred; Cluster a/b waits", "Pod b ended with exit code 3: so"}},
+		"no words":   {[]corev1.Pod{one(exited(137, ""))}, []string{"Pod a ended with exit code 137: Error"}},
+		"thrown out": {[]corev1.Pod{evicted}, []string{"Pod a failed: The node was low on resource: memory."}},
 	} {
-		if got, _ := about(&p); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			w := waiting{Job: &Job{Progress: func(u flow.Update) { said = append(said, u.Message) }}, told: map[string]bool{}}
+			for range 2 {
+				for _, p := range c.pods {
+					w.tell([]corev1.Pod{p})
+				}
+			}
+			if !slices.Equal(said, c.says) {
+				t.Errorf("it said %q", said)
+			}
+		})
+	}
+}
+
+// A server refuses with other words each time.
+func TestRun_SaysOnceThatTheJobCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			tries++
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "try %d"}`, tries)
+			return
 		}
+		fmt.Fprint(w, `{"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "j", "uid": "u"}}`)
+	}))
+	defer server.Close()
+	cluster, err := management.OpenConfig(&rest.Config{Host: server.URL}, "target")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*poll+poll/2)
+	defer cancel()
+	var said []string
+	w := waiting{Job: &Job{Cluster: cluster, Progress: func(u flow.Update) { said = append(said, u.Message) }}, uid: "u", result: Result{Name: "j"}, told: map[string]bool{}}
+	_, err = w.run(ctx)
+	if !apierrors.IsForbidden(err) || tries < 2 || len(said) != 1 || !strings.Contains(said[0], "try 1") {
+		t.Errorf("after %d tries it said %q and ends with %v", tries, said, err)
 	}
 }
 

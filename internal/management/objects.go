@@ -68,7 +68,7 @@ func (c *Cluster) Served(ctx context.Context, gk graph.GroupKind) (string, error
 
 // Create makes an object. AlreadyThere: there is one of that name.
 func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryRun bool) (adopt.Outcome, error) {
-	id := rawID(u)
+	id := IDOf(u)
 	gvr, err := c.resourceOf(ctx, id)
 	if err != nil {
 		return adopt.Moved, err
@@ -86,15 +86,16 @@ func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryR
 	return outcomeOf(id, err)
 }
 
-// Ensure makes an object what u says, by server-side apply: fields that u does not
-// name stay as they are, and those that it does are taken over from whoever set them.
+// Ensure makes an object what u says, by server-side apply: fields that u does not name
+// stay as they are. One that somebody else has set to something else is a conflict,
+// and then nothing is changed.
 func (c *Cluster) Ensure(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
-	id := rawID(u)
+	id := IDOf(u)
 	gvr, err := c.resourceOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	options := metav1.ApplyOptions{FieldManager: FieldManager}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
@@ -165,6 +166,7 @@ func (c *Cluster) raws(ctx context.Context, id graph.ID) (dynamic.ResourceInterf
 	return c.dynamic.Resource(gvr).Namespace(id.Namespace), nil
 }
 
-func rawID(u *unstructured.Unstructured) graph.ID {
+// IDOf is the identity of an object.
+func IDOf(u *unstructured.Unstructured) graph.ID {
 	return graph.ID{Group: graph.GroupOf(u.GetAPIVersion()), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }

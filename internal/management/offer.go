@@ -118,12 +118,12 @@ func secretsOf(text []byte) (*unstructured.UnstructuredList, error) {
 func (c *Cluster) Offer(ctx context.Context, k Kind, u, there *unstructured.Unstructured) (got *unstructured.Unstructured, refused *metav1.Status, err error) {
 	u = u.DeepCopy()
 	if err := creatable(u); err != nil {
-		return nil, nil, fmt.Errorf("offering %s: %w", rawID(u), err)
+		return nil, nil, fmt.Errorf("offering %s: %w", IDOf(u), err)
 	}
 	u.SetManagedFields(nil)
 	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
 	if err != nil {
-		return nil, nil, fmt.Errorf("offering %s: %w", rawID(u), err)
+		return nil, nil, fmt.Errorf("offering %s: %w", IDOf(u), err)
 	}
 	api := c.dynamic.Resource(gv.WithResource(k.Resource)).Namespace(u.GetNamespace())
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -146,5 +146,5 @@ func (c *Cluster) Offer(ctx context.Context, k Kind, u, there *unstructured.Unst
 		said := status.Status()
 		return nil, &said, nil
 	}
-	return nil, nil, fmt.Errorf("offering %s to %s: %w", rawID(u), c.name, err)
+	return nil, nil, fmt.Errorf("offering %s to %s: %w", IDOf(u), c.name, err)
 }

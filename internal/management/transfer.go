@@ -94,7 +94,7 @@ func creatable(u *unstructured.Unstructured) error {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(u.Object, "status")
-	if rawID(u).GroupKind() != graph.Cluster {
+	if IDOf(u).GroupKind() != graph.Cluster {
 		return nil
 	}
 	return unstructured.SetNestedField(u.Object, true, "spec", "paused")
