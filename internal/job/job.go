@@ -254,7 +254,7 @@ func (j *Job) create(ctx context.Context) (*batchv1.Job, error) {
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return nil, fmt.Errorf("replacing Job %s/%s on %s: %w", system, want.Name, j.Cluster.Name(), err)
 		}
-		if !pause(ctx, poll/4) {
+		if !flow.Pause(ctx, poll/4) {
 			return nil, fmt.Errorf("replacing Job %s/%s on %s: it is deleted and does not go, see its finalizers: %w", system, want.Name, j.Cluster.Name(), context.Cause(ctx))
 		}
 	}
@@ -288,7 +288,7 @@ func (w *waiting) run(ctx context.Context) (Result, error) {
 			}
 			unseen = err
 		}
-		pause(ctx, poll)
+		flow.Pause(ctx, poll)
 	}
 	if unseen != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return w.result, fmt.Errorf("waiting for Job %s/%s on %s: %w", system, w.result.Name, w.Cluster.Name(), unseen)
@@ -425,16 +425,4 @@ func nameFor(namespace string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(namespace)) // it never fails
 	return fmt.Sprintf("%s-%08x", name[:limit-9], h.Sum32())
-}
-
-// pause waits, and is false when ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -155,7 +155,7 @@ func (p *preparation) hold(ctx context.Context) (end bool, err error) {
 				said = now
 				p.o.Progress.Say(flow.Update{Time: time.Now(), Message: "Waiting until nothing is in flight: " + p.result.Waiting[0].String() + andMore(len(p.result.Waiting)-1)})
 			}
-			if !pause(ctx, poll) {
+			if !flow.Pause(ctx, poll) {
 				return true, context.Cause(ctx)
 			}
 		} else if p.o.DryRun {

@@ -48,15 +48,3 @@ func warn(progress flow.Progress, told map[string]bool, side string, warnings []
 		progress.Say(flow.Update{Time: time.Now(), Message: "cannot read " + w.What + " on " + side + ", what it holds is unknown: " + w.Why, Warning: true})
 	}
 }
-
-// pause waits, and is false when ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -94,12 +94,8 @@ func (l *leases) outwait(ctx context.Context, key graph.ID, progress flow.Progre
 		case held.holder != first.holder || held.until.After(first.until):
 			return &HeldError{Holder: held.holder, key: key}
 		}
-		timer := time.NewTimer(lockPoll)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !flow.Pause(ctx, lockPoll) {
 			return context.Cause(ctx)
-		case <-timer.C:
 		}
 	}
 }

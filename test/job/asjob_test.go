@@ -327,10 +327,7 @@ func mayNotGiveRights(t *testing.T, source *stack.Management) {
 				t.Errorf("the move ends with %d and does not say %q in one line: %s", r.code, w, r.said)
 			}
 		}
-		list := &clusterv1.ClusterList{}
-		if err := source.Client().List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{graph.AdoptionLabel}); err != nil || len(list.Items) > 0 {
-			t.Errorf("%d Clusters of the source are prepared already, %v", len(list.Items), err)
-		}
+		untouched(t, source, namespace)
 	}
 	refused("this user may not create jobs, get jobs, delete jobs, create pods, list pods in namespace move-hook-system", "or leave out --post-as-job")
 
@@ -402,6 +399,12 @@ func refusedBefore(t *testing.T, source *stack.Management) {
 	if r.code != 5 || !strings.Contains(r.said, "maximum memory usage per Container is 1Mi") || !strings.Contains(r.said, "nothing is moved") {
 		t.Errorf("the move ends with %d: %s", r.code, r.said)
 	}
+	untouched(t, source, namespace)
+}
+
+// untouched fails if a Cluster of the source is prepared.
+func untouched(t *testing.T, source *stack.Management, namespace string) {
+	t.Helper()
 	list := &clusterv1.ClusterList{}
 	if err := source.Client().List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{graph.AdoptionLabel}); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d Clusters of the source are prepared already, %v", len(list.Items), err)
